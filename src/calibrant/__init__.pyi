@@ -41,8 +41,8 @@ from calibrant.outcomes import distributions as distributions
 from calibrant.outcomes import quantiles as quantiles
 from calibrant.outcomes import survival as survival
 from calibrant.plotting.decision_curve import decision_curve as decision_curve
-from calibrant.plotting.group import reliability_diagrams as reliability_diagrams
-from calibrant.plotting.smooth import reliability_diagram as reliability_diagram
+from calibrant.plotting.diagrams import reliability_diagrams as reliability_diagrams
+from calibrant.plotting.reliability import reliability_diagram as reliability_diagram
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator as AdaptiveRecalibrator
 from calibrant.recalibration.choice import choose_recalibrator as choose_recalibrator
 from calibrant.recalibration.learned_map import load_recalibrator as load_recalibrator

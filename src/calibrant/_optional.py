@@ -14,8 +14,6 @@ _EXTRA_OF = {
     "pyarrow": "io",
     "typer": "cli",
     "rich": "cli",
-    "altair": "report",
-    "vl_convert": "report",
     "jinja2": "report",
     "sklearn": "sklearn",
     "torch": "torch",

@@ -11,7 +11,6 @@ from calibrant.errors import InputError
 __all__ = ["PICTURES", "plot", "save_picture"]
 
 PICTURES = (".svg", ".pdf", ".png")
-MOST_ON_ONE_AXIS = 4
 
 
 @verb(
@@ -26,9 +25,8 @@ def plot(
     measuring: Measuring,
     picture: Picture,
     kind: Literal["smooth", "binned", "isotonic", "cumulative", "forest"] = "smooth",
-    axes: Literal["auto", "probability", "fit", "logit"] = "auto",
     attributes: bool = False,
-    layout: Literal["overlay", "grid"] | None = None,
+    layout: Literal["overlay", "grid", "forest"] | None = None,
     output: str = "diagram.svg",
     open: bool = False,
 ) -> None:
@@ -38,12 +36,11 @@ def plot(
     -------
     kind : -
         Construction of the curve; forest: each group's error and interval. [smooth]
-    axes : -
-        0 to 1, as far as the predictions go (fit), or log-odds; auto fits rare events. [auto]
     attributes : -
-        Add the lines of weather forecasters: climatology, no skill, and the Brier skill score.
+        Add the lines of weather forecasters: climatology and no skill.
     layout : -
-        Several groups on one axis or side by side. [overlay up to 4]
+        Several groups: on one axis, side by side, or the worst beside a forest plot of all.
+        [overlay up to 4, grid up to 9]
 
     Output
     ------
@@ -76,13 +73,14 @@ def plot(
             "cumulative": plotting.cumulative_diagram,
         }[kind]
         groups = _largest(samples.sketches, grouping.max_groups)
-        diagrams = {
-            name: draw(sketch, confidence=measuring.confidence) for name, sketch in groups.items()
-        }
-    style: dict[str, Any] = {"axes": axes} if kind != "forest" and axes != "auto" else {}
-    if attributes:
-        style["attributes"] = _skill(groups, kind, measuring)
-    save_picture(diagrams, path, picture, layout, **style)
+        options: dict[str, Any] = {"confidence": measuring.confidence}
+        if attributes:
+            if kind == "cumulative":
+                raise InputError("`attributes` needs axes of probabilities.", argument="attributes")
+            options["attributes"] = True
+            layout = layout or "grid"
+        diagrams = {name: draw(sketch, **options) for name, sketch in groups.items()}
+    save_picture(diagrams, path, picture, layout)
     for name, diagram in diagrams.items():
         note(f"{name}: {diagram.label}")
     if open:
@@ -90,19 +88,17 @@ def plot(
 
 
 def save_picture(
-    diagrams: dict[str, Any], path: Any, picture: Picture, layout: str | None = None, **style: Any
+    diagrams: dict[str, Any], path: Any, picture: Picture, layout: str | None = None
 ) -> None:
-    """Write one diagram, or several on one axis or side by side."""
+    """Write one diagram, or several in one picture."""
     from calibrant.plotting import Diagrams
 
-    options = {**picture.options, **style}
+    options: dict[str, Any] = dict(picture.options)
     if len(diagrams) == 1:
         (only,) = diagrams.values()
         write(path, lambda file: only.save(file, **options))
         return
-    few = len(diagrams) <= MOST_ON_ONE_AXIS and "attributes" not in style
-    options["layout"] = layout or ("overlay" if few else "grid")
-    write(path, lambda file: Diagrams(diagrams).save(file, **options))
+    write(path, lambda file: Diagrams(diagrams).save(file, layout=layout, **options))
 
 
 def _largest(groups: dict[tuple[Any, ...], Any], limit: int) -> dict[str, Any]:
@@ -122,16 +118,3 @@ def _largest(groups: dict[tuple[Any, ...], Any], limit: int) -> dict[str, Any]:
             total = total + sketch
         named[f"({len(others):,} others)"] = total
     return named
-
-
-def _skill(groups: dict[str, Any], kind: str, measuring: Measuring) -> Any:
-    """Weather profile of the only group, or of each by name."""
-    import calibrant as cal
-
-    if kind not in ("smooth", "binned", "isotonic"):
-        raise InputError("`attributes` needs axes of probabilities.", argument="attributes")
-    found = {
-        name: cal.assess(sketch, profile="weather", confidence=measuring.confidence).profile
-        for name, sketch in groups.items()
-    }
-    return found if len(found) > 1 else next(iter(found.values()))

@@ -1,4 +1,4 @@
-"""Diagrams: curves as data, and the artists that draw them."""
+"""Diagrams: statistics of curves, and the artists that draw them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ _HOME = {
     "cumulative_diagram": "plotting.cumulative",
     "CumulativeDiagram": "plotting.cumulative",
     "decision_curve": "plotting.decision_curve",
-    "Diagrams": "plotting.group",
+    "DecisionCurve": "plotting.decision_curve",
+    "Diagrams": "plotting.diagrams",
+    "forest_plot": "plotting.forest",
+    "ForestPlot": "plotting.forest",
     "isotonic_diagram": "plotting.isotonic",
     "IsotonicDiagram": "plotting.isotonic",
     "map_diagram": "plotting.map_diagram",
-    "reliability_diagram": "plotting.smooth",
-    "reliability_diagrams": "plotting.group",
-    "ReliabilityDiagram": "plotting.smooth",
+    "MapDiagram": "plotting.map_diagram",
+    "register_theme": "plotting.themes",
+    "reliability_diagram": "plotting.reliability",
+    "reliability_diagrams": "plotting.diagrams",
+    "ReliabilityDiagram": "plotting.reliability",
+    "ReliabilityDisplay": "plotting.display",
     "risk_coverage_diagram": "plotting.risk_coverage",
     "RiskCoverageDiagram": "plotting.risk_coverage",
+    "Theme": "plotting.themes",
+    "THEMES": "plotting.themes",
 }
 
 __all__ = sorted(_HOME)

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE
-from calibrant._format import decimals
-from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.points import Points, as_points
+from calibrant._arguments import CONFIDENCE, require_confidence
+from calibrant._format import decimals, p_equation
+from calibrant.data.points import as_points
 from calibrant.data.rows import Dropped, InputOptions
-from calibrant.inference.interval import require_confidence
 from calibrant.measures.cumulative import cumulative_differences
-from calibrant.measures.result_record import rows_text
-from calibrant.plotting.axis import Axis
-from calibrant.plotting.bands import Bounds
-from calibrant.plotting.diagram import Diagram, laid_out, plain, series_of, who
-from calibrant.plotting.legend_words import if_calibrated
-from calibrant.plotting.looks import Color, as_name
-from calibrant.plotting.panel import Band, Line, Mark, Panel, Trail
-from calibrant.plotting.verdict import UNSAID, Verdict, verdict_on_rows
+from calibrant.measures.result_record import plain, rows_text
+from calibrant.plotting.artists import band, line
+from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.frame import Frame
 
 __all__ = ["CumulativeDiagram", "cumulative_diagram"]
 
 Floats = NDArray[np.float64]
 
-_DRAWN_POINTS = 1500
+DRAWN_POINTS = 1500
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,8 +41,8 @@ class CumulativeDiagram(Diagram):
         predicted.
     prediction : float64[m + 1]
         The prediction reached.
-    consistency : Bounds
-        Where a calibrated model would stay, at each point.
+    consistency : float64[m + 1]
+        Half width of the consistency band at each point.
     largest : float
         ECCE-MAD, the largest |difference|.
     range : float
@@ -56,8 +51,6 @@ class CumulativeDiagram(Diagram):
         How often calibrated predictions have an ECCE-R as large.
     n : int
         Rows; `dropped` counts by reason those that were left out.
-    said : Verdict
-        What the smooth diagram of the same rows says; empty for Points.
 
     Examples
     --------
@@ -69,19 +62,18 @@ class CumulativeDiagram(Diagram):
     fraction: Floats
     difference: Floats
     prediction: Floats
-    consistency: Bounds
+    consistency: Floats
     largest: float
     range: float
     p_value: float
     confidence: float
     n: int
     dropped: Mapping[str, int] = field(default_factory=Dropped)
-    said: Verdict = UNSAID
 
     @property
     def label(self) -> str:
-        """The number as the picture writes it."""
-        return f"range of the sum {decimals(self.range)} (ECCE-R)"
+        """The number as text."""
+        return f"ECCE-R {decimals(self.range)}, {p_equation(self.p_value)}"
 
     def __repr__(self) -> str:
         rows = rows_text(self.n, self.dropped)
@@ -93,75 +85,53 @@ class CumulativeDiagram(Diagram):
             "fraction": self.fraction,
             "difference": self.difference,
             "prediction": self.prediction,
-            "consistency_low": self.consistency.low,
-            "consistency_high": self.consistency.high,
+            "consistency": self.consistency,
         }
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
-        out: dict[str, Any] = plain(
-            {
-                "kind": "cumulative",
-                "ecce_mad": self.largest,
-                "ecce_range": self.range,
-                "p_value": self.p_value,
-                "confidence": self.confidence,
-                "n": self.n,
-                "dropped": self.dropped,
-                "curve": self.columns(),
-            }
-        )
-        return out
+        values: dict[str, Any] = {
+            "ecce_mad": self.largest,
+            "ecce_range": self.range,
+            "p_value": self.p_value,
+        }
+        values |= {"confidence": self.confidence, "n": self.n, "dropped": self.dropped}
+        return dict(plain({"kind": "cumulative", **values, "curve": self.columns()}))
 
-    def panel(self, *, name: str = "", color: Color | None = None) -> Panel:
-        """The marks of the picture: the curve, level where the model is calibrated."""
-        name = as_name(name)
-        series = series_of(name)
-        keep = self._drawn()
-        x, y = self.fraction[keep], self.difference[keep]
-        low, high = self.consistency.low[keep], self.consistency.high[keep]
-        level = Line(
-            key="diagonal",
-            ink="neutral",
-            x=np.array([0.0, 1.0]),
-            y=np.zeros(2),
-            says="perfect calibration (falling: predicted too high)",
+    def frame(self) -> Frame:
+        """Shares of rows, and sums as large as the curve or its band."""
+        both = np.concatenate([self.difference, self.consistency])
+        reach = 1.1 * max(float(np.abs(both).max()), 1e-6)
+        share = f"{100 * self.confidence:g}%"
+        return Frame(
+            title=self.label,
+            subtitle=f"n = {self.n:,}",
+            xlabel="Share of rows, lowest prediction first",
+            ylabel="Cumulative observed − predicted",
+            xlim=(-0.02, 1.02),
+            ylim=(-reach, reach),
+            legend={
+                "curve": "This model: falling where predictions are too high",
+                "diagonal+consistency_band": f"Perfect calibration, with {share} consistency band",
+            },
         )
-        curve = Trail(
-            key="curve",
-            series=series,
-            x=x,
-            y=y,
-            weight=np.full(x.size, 0.2),
-            details={"prediction": self.prediction[keep], "share of rows": x, "cumulative": y},
-            says=f"{who(name)}: outcomes minus predictions, summed up",
-        )
-        marks: tuple[Mark, ...] = (
-            Band(
-                key="consistency",
-                ink="neutral",
-                x=x,
-                low=low,
-                high=high,
-                says=if_calibrated(self.confidence),
-            ),
-            level,
-            curve,
-        )
-        reach = 1.15 * max(float(np.max(np.abs([y, low, high]))), 1e-6)
-        both = (
-            Axis("share of rows, lowest prediction first", -0.02, 1.02),
-            Axis("outcomes minus predictions, summed up", -reach, reach),
-        )
-        notes = (self.label, f"n = {self.n:,}")
-        return laid_out(marks, both, notes, name=name, color=color, verdict=self.verdict)
 
-    def _drawn(self) -> NDArray[np.int64]:
-        """Points to draw: evenly many, and both extremes."""
-        even = np.linspace(0, self.fraction.size - 1, min(self.fraction.size, _DRAWN_POINTS))
-        extremes = [np.argmax(self.difference), np.argmin(self.difference)]
-        kept: NDArray[np.int64] = np.unique(np.append(even.astype(np.int64), extremes))
-        return kept
+    def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        """The curve, level where the model is calibrated."""
+        size = self.fraction.size
+        kept = np.linspace(0, size - 1, min(size, DRAWN_POINTS)).astype(np.int64)
+        kept = np.union1d(kept, [np.argmax(self.difference), np.argmin(self.difference)])
+        x, reach = self.fraction[kept], self.consistency[kept]
+        drawn: dict[str, list[Any]] = {}
+        if not style.beside_others:
+            drawn["consistency_band"] = [band(ax, x, -reach, reach, **style.of_reference)]
+            level = line(
+                ax, [0.0, 1.0], [0.0, 0.0], color=style.theme.reference, linewidth=1.0, zorder=2
+            )
+            drawn["diagonal"] = [shared(level)]
+        width = 1.5 if style.linewidth is None else style.linewidth
+        curve = line(ax, x, self.difference[kept], linewidth=width, zorder=3, **style.of_line)
+        return {**drawn, "curve": [curve]}
 
 
 def cumulative_diagram(
@@ -194,36 +164,26 @@ def cumulative_diagram(
     >>> cumulative_diagram([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9])
     CumulativeDiagram(ECCE-R 0.1083, ECCE-MAD 0.0667, n=6)
     """
-    from scipy.special import ndtri
-
     require_confidence(confidence)
-    atoms = as_points(y_true, y_prob, **options)
-    found = cumulative_differences(atoms)
-    weight = over_outcomes(atoms.mass)
-    reached, difference = _from_zero(weight), _from_zero(-atoms.residuals)
-    spread = np.sqrt(_from_zero(_variances(atoms, weight))) / atoms.total
-    reach = float(ndtri((1 + confidence) / 2)) * spread
+    rows = as_points(y_true, y_prob, **options)
+    found = cumulative_differences(rows)
+    weight = rows.mass.sum(axis=1)
+    squared = weight if rows.squared is None else rows.squared
+
+    def sums(steps: Floats) -> Floats:
+        return np.append(0.0, np.cumsum(steps))
+
+    reached = sums(weight)
+    spread = np.sqrt(sums(squared * rows.p * (1 - rows.p))) / rows.total
     return CumulativeDiagram(
         fraction=reached / reached[-1],
-        difference=difference,
-        prediction=np.append(0.0, atoms.p),
-        consistency=Bounds(-reach, reach),
+        difference=sums(-rows.residuals),
+        prediction=np.append(0.0, rows.p),
+        consistency=NormalDist().inv_cdf((1 + confidence) / 2) * spread,
         largest=found.mad,
         range=found.range,
         p_value=found.range_p_value,
-        confidence=confidence,
-        n=atoms.n,
-        dropped=atoms.dropped,
-        said=verdict_on_rows(y_true, y_prob, confidence, options),
+        confidence=float(confidence),
+        n=rows.n,
+        dropped=rows.dropped,
     )
-
-
-def _from_zero(steps: Floats) -> Floats:
-    return np.append(0.0, np.cumsum(steps))
-
-
-def _variances(atoms: Points, weight: Floats) -> Floats:
-    """Variance of the outcomes at each atom, were they drawn from the predictions."""
-    squared = weight if atoms.squared is None else atoms.squared
-    variances: Floats = squared * atoms.p * (1 - atoms.p)
-    return variances

@@ -1,4 +1,4 @@
-"""The decision curve as a picture: net benefit against the threshold."""
+"""The decision curve: net benefit against the threshold."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from calibrant._format import decimals
 from calibrant.data.rows import InputOptions
 from calibrant.decisions.net_benefit import NetBenefit, net_benefit
 from calibrant.measures.result_record import rows_text
-from calibrant.plotting.axis import Axis
-from calibrant.plotting.diagram import Diagram, laid_out, series_of, who
-from calibrant.plotting.legend_words import UNCERTAIN
-from calibrant.plotting.looks import Color, as_name
-from calibrant.plotting.panel import Band, Line, Mark, Panel
+from calibrant.plotting.artists import band, line
+from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.frame import Frame
 from calibrant.recalibration.learned_map import Recalibrator
 
 __all__ = ["DecisionCurve", "decision_curve"]
 
+Floats = NDArray[np.float64]
+
+SMALLEST_RATE = 0.02
 COLUMNS = (
     *("thresholds", "value", "low", "high", "treat_all"),
     *("recalibrated", "lost", "lost_low", "lost_high", "bound"),
@@ -40,27 +41,24 @@ class DecisionCurve(Diagram):
 
     benefit: NetBenefit
 
-    def __post_init__(self) -> None:
-        """The curves are read-only already."""
-
     @property
-    def thresholds(self) -> NDArray[np.float64]:
-        """Where somebody would act."""
+    def thresholds(self) -> Floats:
+        """Thresholds at which somebody would act."""
         return self.benefit.thresholds
 
     @property
-    def net_benefit(self) -> NDArray[np.float64]:
+    def net_benefit(self) -> Floats:
         """Net benefit of acting where p ≥ t."""
         return self.benefit.value
 
     @property
-    def lost(self) -> NDArray[np.float64]:
-        """What miscalibration costs: the cross-fitted recalibrated curve less the raw one."""
+    def lost(self) -> Floats:
+        """Cost of miscalibration: the cross-fitted recalibrated curve less the raw one."""
         return self.benefit.lost
 
     @property
     def label(self) -> str:
-        """The number as the picture writes it."""
+        """The largest loss that is clearly above 0."""
         shown = self.benefit.lost_low > 0.0
         if not shown.any():
             return "no loss to miscalibration shown"
@@ -76,9 +74,8 @@ class DecisionCurve(Diagram):
             "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
             for row in rows
         ]
-        return "\n".join(
-            [self.label, "", *lines, *([self.benefit.note] if self.benefit.note else [])]
-        )
+        note = [self.benefit.note] if self.benefit.note else []
+        return "\n".join([self.label, "", *lines, *note])
 
     def rows(self) -> list[list[str]]:
         """A table of at most ten thresholds, header first."""
@@ -86,75 +83,70 @@ class DecisionCurve(Diagram):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Every curve and band, by name."""
-        names = [
-            "thresholds",
-            "value",
-            "low",
-            "high",
-            "treat_all",
-            "recalibrated",
-            "lost",
-            "lost_low",
-            "lost_high",
-            "bound",
-        ]
-        return {name: getattr(self.benefit, name) for name in names}
+        return {name: getattr(self.benefit, name) for name in COLUMNS}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
         return {"kind": "decision-curve", "label": self.label, **self.benefit.to_dict()}
 
-    def panel(self, *, name: str = "", color: Color | None = None) -> Panel:
-        """The marks of the picture: the model's curve and band, recalibrated, treat all and treat none."""
-        name = as_name(name)
-        series, benefit = series_of(name), self.benefit
-        x = benefit.thresholds
-        bottom = -0.25 * max(benefit.rate, 0.02)
-        marks: list[Mark] = [
-            Line(key="treat none", ink="faint", x=x, y=np.zeros_like(x), says="act never"),
-            Line(
-                key="treat all",
-                ink="neutral",
-                x=x,
-                y=np.where(benefit.treat_all >= bottom, benefit.treat_all, np.nan),
-                dash="dotted",
-                says="act always",
-            ),
-            Band(
-                key="interval",
-                ink="neutral",
-                x=x,
-                low=np.maximum(benefit.low, bottom),
-                high=np.clip(benefit.high, bottom, 1.3 * max(benefit.rate, 0.02)),
-                says=UNCERTAIN,
-            ),
-            Line(
-                key="curve",
-                series=series,
-                x=x,
-                y=np.where(benefit.value >= bottom, benefit.value, np.nan),
-                details={"threshold": x, "net benefit": benefit.value, "lost": benefit.lost},
-                says=f"{who(name)}, as it is",
-            ),
-        ]
-        if np.isfinite(benefit.recalibrated).any():
-            marks.append(
-                Line(
-                    key="recalibrated",
-                    ink="accent",
-                    x=x,
-                    y=np.where(benefit.recalibrated >= bottom, benefit.recalibrated, np.nan),
-                    dash="dashed",
-                    says="after recalibration",
-                )
-            )
-        top = 1.4 * max(benefit.rate, 0.02)  # no net benefit is above the event rate
-        axes = (
-            Axis("threshold probability", -0.02, 1.02),
-            Axis("net benefit", 1.1 * bottom, top),
+    def frame(self) -> Frame:
+        """Thresholds, and net benefit up to the event rate."""
+        rate = max(self.benefit.rate, SMALLEST_RATE)
+        legend = {"curve": "This model", "treat_all": "Treat all"}
+        if np.isfinite(self.benefit.recalibrated).any():
+            legend["recalibrated"] = "This model, recalibrated"
+        else:
+            legend["treat_none"] = "Treat none"
+        label = self.label
+        return Frame(
+            title=label[0].upper() + label[1:],
+            subtitle=f"n = {self.benefit.n:,}",
+            xlabel="Threshold probability",
+            ylabel="Net benefit",
+            xlim=(-0.02, 1.02),
+            ylim=(-0.275 * rate, 1.4 * rate),
+            legend=legend,
+            muted="no loss" in label,
         )
-        notes = [self.label, f"n = {benefit.n:,}"]
-        return laid_out(marks, axes, notes, name=name, color=color)
+
+    def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        """The model's curve and band, recalibrated, treat all and treat none."""
+        of, theme = self.benefit, style.theme
+        bottom = -0.25 * max(of.rate, SMALLEST_RATE)
+        x = of.thresholds
+
+        def above(values: Floats) -> Floats:
+            return np.where(values >= bottom, values, np.nan)
+
+        drawn: dict[str, list[Any]] = {}
+        if not style.beside_others:
+            none = line(ax, x, np.zeros_like(x), color=theme.reference, linewidth=1.0, zorder=1.5)
+            every = line(
+                ax,
+                x,
+                above(of.treat_all),
+                color=theme.reference,
+                linewidth=1.4,
+                linestyle=":",
+                zorder=2,
+            )
+            drawn |= {"treat_none": [shared(none)], "treat_all": [every]}
+        low = np.maximum(of.low, bottom)
+        drawn["confidence_band"] = [band(ax, x, low, np.maximum(of.high, low), **style.of_band)]
+        width = 1.8 if style.linewidth is None else style.linewidth
+        drawn["curve"] = [line(ax, x, above(of.value), linewidth=width, zorder=3, **style.of_line)]
+        if np.isfinite(of.recalibrated).any() and not style.beside_others:
+            other = line(
+                ax,
+                x,
+                above(of.recalibrated),
+                color=theme.accent,
+                linewidth=1.4,
+                linestyle="--",
+                zorder=2.8,
+            )
+            drawn["recalibrated"] = [other]
+        return drawn
 
 
 def decision_curve(
@@ -195,7 +187,7 @@ def decision_curve(
     Returns
     -------
     DecisionCurve
-        Print it for a table; `.plot()`, `.chart()`, `.save()`, `.to_frame()`.
+        Print it for a table; `.plot()`, `.save()`, `.to_frame()`.
 
     Notes
     -----

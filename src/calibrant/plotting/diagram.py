@@ -1,109 +1,134 @@
-"""What every diagram can do with its data: draw it, save it, hand it on."""
+"""What all diagrams share: drawing on axes of others or in a figure of their own, files, and their data."""
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import is_number, require_choice
 from calibrant._optional import find, require
-from calibrant.errors import InputError, Option
-from calibrant.measures.result_record import plain
-from calibrant.plotting.axis import Axis
-from calibrant.plotting.bands import read_only
-from calibrant.plotting.closer_view import CLOSER
-from calibrant.plotting.looks import (
-    Color,
-    Theme,
-    as_color,
-    as_name,
-    as_theme,
-    require_pixels,
-    require_print_size,
-    shortened,
+from calibrant.errors import InputError, show_value
+from calibrant.plotting.artists import display_name, next_color, require_axes, theme_of
+from calibrant.plotting.frame import (
+    Frame,
+    FrameOptions,
+    Layout,
+    framed,
+    set_names,
+    svg_of,
+    write,
+    write_legend,
 )
-from calibrant.plotting.panel import Mark, Panel, broken
-from calibrant.plotting.verdict import UNSAID, Verdict
+from calibrant.plotting.themes import LIGHT, Theme, as_theme
 
-__all__ = [
-    "CHART_POINTS",
-    "SAVED_POINTS",
-    "Diagram",
-    "Drawn",
-    "framed",
-    "laid_out",
-    "plain",
-    "require_figsize",
-    "require_looks",
-    "series_of",
-    "who",
-]
+__all__ = ["Diagram", "Plot", "Style", "StyleOptions", "require_width", "shared", "split_look"]
 
-Floats = NDArray[np.float64]
+FRAMES = ("pandas", "polars", "pyarrow")
+SHARED = "calibrant-shared"
+"""Mark of artists that diagrams on the same axes share: the diagonal and the histogram."""
 
-FRAME = ("title", "subtitle", "legend", "xlim", "ylim")
-"""What every picture can be asked for, besides the looks of its own kind."""
-_FRAMES = ("pandas", "polars", "pyarrow")
-_OTHER_FRAMES = ("modin", "cudf")
-# A chart carries its data as text: enough points for a smooth curve, and no more.
-CHART_POINTS = 96
-# Finer than a printer, and a file of some tens of kilobytes.
-SAVED_POINTS = 240
-_LARGEST_FIGURE = 100.0
-USUAL, WIDE = 4.2, 6.0  # inches of a saved picture, and of one with names along an axis
-LONGEST_TITLE = 120
-NOTE_LINE = 36  # most characters in a line of a verdict among the notes
+
+class StyleOptions(TypedDict, total=False):
+    """Looks of the main artist, as matplotlib has them."""
+
+    color: Any
+    label: str | None
+    linewidth: float | None
+    linestyle: Any
+    alpha: float | None
+
+
+@dataclass(frozen=True)
+class Style:
+    """Looks of a diagram on axes; None is the default of the diagram."""
+
+    theme: Theme
+    color: Any
+    label: str | None = None
+    linewidth: float | None = None
+    linestyle: Any = None
+    alpha: float | None = None
+    beside_others: bool = False
+    """What diagrams share is on the axes already, and bands must not hide each other."""
+
+    @classmethod
+    def of(cls, theme: Theme, color: Any, look: StyleOptions, *, beside: bool = False) -> Style:
+        """The look that was asked for, in this colour where none was."""
+        return cls(
+            theme,
+            look.get("color", color),
+            label=look.get("label"),
+            linewidth=look.get("linewidth"),
+            linestyle=look.get("linestyle"),
+            alpha=look.get("alpha"),
+            beside_others=beside,
+        )
+
+    @property
+    def of_line(self) -> dict[str, Any]:
+        """Keywords of a line artist."""
+        given = {"label": self.label, "linestyle": self.linestyle, "alpha": self.alpha}
+        return {"color": self.color, **{k: v for k, v in given.items() if v is not None}}
+
+    @property
+    def of_band(self) -> dict[str, Any]:
+        """Keywords of the confidence band."""
+        alpha = self.theme.band_alpha * (1.0 if self.alpha is None else self.alpha)
+        return {
+            "color": self.color,
+            "alpha": alpha * (0.5 if self.beside_others else 1.0),
+            "zorder": 2.5,
+        }
+
+    @property
+    def of_reference(self) -> dict[str, Any]:
+        """Keywords of the consistency band."""
+        return {"color": self.theme.reference, "alpha": self.theme.reference_alpha, "zorder": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """What a plot made: the axes, their figure, and the artists by what they show."""
+class Plot:
+    """What a plot made: the axes, their figure, and the artists by what they show.
+
+    Change them as any artist: ``plot.artists["curve"][0].set_color("C3")``.
+    """
 
     ax: Any
     figure: Any
     artists: Mapping[str, list[Any]]
 
     def __repr__(self) -> str:
-        return f"Drawn({', '.join(self.artists)})"
+        return f"Plot({', '.join(self.artists)})"
 
 
 class Diagram(ABC):
-    """Data of a picture. Looks are chosen when it is drawn, and never change a number."""
+    """Statistics that draw themselves; the looks never change a number."""
 
     def __post_init__(self) -> None:
-        read_only(self)
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """The number as the picture writes it."""
-
-    @property
-    def said(self) -> Verdict:
-        """What the picture shows, in words; empty ones where nothing is said."""
-        return UNSAID
-
-    @property
-    def verdict(self) -> str:
-        """What the picture shows, in one sentence."""
-        return self.said.sentence
-
-    @property
-    def short_verdict(self) -> str:
-        """The same in the few words that stand beside a name."""
-        return self.said.short
+        """The number as text."""
 
     @abstractmethod
-    def panel(self, *args: Any, **look: Any) -> Panel:
-        """The marks of the picture, for the renderers of `calibrant.plotting`."""
+    def frame(self) -> Frame:
+        """Title, labels, limits and legend of a picture of its own."""
+
+    @abstractmethod
+    def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        """Draw on axes; the artists by what they show."""
 
     @abstractmethod
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -113,54 +138,21 @@ class Diagram(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
 
-    @classmethod
-    def looks(cls) -> set[str]:
-        """What the panel of this kind of diagram can be asked for."""
-        return set(inspect.signature(cls.panel).parameters) - {"self"}
-
-    def picture(self, **look: Any) -> Panel:
-        """The panel with its title, legend and limits: all that `plot`, `chart` and `save` draw.
-
-        Parameters
-        ----------
-        **look
-            As in `panel`, and of the frame: `title` and `subtitle` above the axes (a smooth diagram says
-            there what it shows, unless you pass a text or False); `legend=False` for a picture without
-            one; `xlim` and `ylim`, the ends of the axes. An unknown name is refused, with the one that was
-            probably meant.
-        """
-        require_looks(look, self.looks() | set(FRAME))
-        own = {name: value for name, value in look.items() if name not in FRAME}
-        return framed(self.panel(**own), look)
-
-    def to_frame(self, backend: Any = None) -> Any:
+    def to_frame(self, backend: str | None = None) -> Any:
         """The columns as a data frame.
 
         Parameters
         ----------
-        backend : str or narwhals backend, optional
-            "pandas", "polars", "pyarrow" or another that narwhals knows; by default the first of these
-            that is installed.
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            By default the first of these that is installed.
         """
         import narwhals as nw
 
-        caller = f"{type(self).__name__}.to_frame"
         if backend is None:
-            backend = next((name for name in _FRAMES if find(name) is not None), _FRAMES[0])
-        try:
-            if isinstance(backend, str):
-                if backend not in _FRAMES + _OTHER_FRAMES:
-                    raise ValueError(backend)
-                require(backend, caller=caller)
-            return nw.from_dict(self.columns(), backend=backend).to_native()
-        except (TypeError, ValueError, AssertionError) as error:  # narwhals raises any of these
-            raise InputError(
-                "must be one of {frames} or another that makes data frames",
-                argument="backend",
-                seen=backend,
-                cure="Leave it out for the one that is installed.",
-                frames=", ".join(map(repr, _FRAMES)),
-            ) from error
+            backend = next((name for name in FRAMES if find(name) is not None), FRAMES[0])
+        require_choice("backend", backend, FRAMES)
+        require(backend, caller=f"{type(self).__name__}.to_frame")
+        return nw.from_dict(self.columns(), backend=cast(Any, backend)).to_native()
 
     def plot(
         self,
@@ -169,60 +161,47 @@ class Diagram(ABC):
         theme: str | Theme | None = None,
         figsize: tuple[float, float] | None = None,
         **look: Any,
-    ) -> Drawn:
+    ) -> Plot:
         """Draw with matplotlib, on `ax` or on a new figure.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw. Only the labels, limits and scales of the axes are set.
-        theme : {"light", "dark", "print"}, optional
-            By default whichever fits the background of the axes.
+            Where to draw. Its title, legend and layout stay as they are; axis labels are set where there are
+            none, and limits take in what was drawn.
+        theme : {"light", "dark", "print"} or Theme, optional
+            By default whichever fits the background.
         figsize : pair of float, optional
             Inches, of a new figure.
         **look
-            As in `picture`: `title`, `subtitle`, `legend`, `xlim`, `ylim`, and the looks of `panel`.
+            `color`, `label`, `linewidth`, `linestyle` and `alpha` of the main artist, as in matplotlib;
+            `ax.legend()` knows the label. Of a new figure, also `title`, `subtitle`, `xlabel`, `ylabel`
+            ("" for none), `xlim`, `ylim` and `legend` (False for none).
 
         Returns
         -------
-        Drawn
+        Plot
             With `ax`, `figure` and `artists`.
         """
-        from calibrant.plotting.glyphs import readable
-        from calibrant.plotting.matplotlib import draw, lines_below, new_axes
-
-        picture = self.picture(**look)
-        made = ax is None
-        require_figsize(figsize, ax)
-        if made:
-            chosen = None if theme is None else as_theme(theme)
-            ax = new_axes(
-                caller=f"{type(self).__name__}.plot",
-                theme=chosen,
-                figsize=figsize,
-                square=not picture.y.names,
-                entries=lines_below(picture),
-                titles=picture.titles(),
-            )[0, 0]
-        artists = draw(readable(picture), ax, theme=theme, legend_outside=made)
-        return Drawn(ax, ax.figure, artists)
-
-    def chart(
-        self, *, theme: str | Theme = "light", width: int = 340, height: int = 340, **look: Any
-    ) -> Any:
-        """Draw with Altair: hover over the curve to read it. Composes with ``|`` and ``&``."""
-        from calibrant.plotting.altair import chart
-
-        require_pixels(width=width, height=height)
-        panel = self.picture(**look).thinned(CHART_POINTS)
-        return chart([panel], theme=theme, width=width, height=height)
+        style, frame = split_look(look, new=ax is None)
+        if ax is None:
+            require("matplotlib.pyplot", caller=f"{type(self).__name__}.plot")
+            chosen = LIGHT if theme is None else as_theme(theme)
+            return in_figure(self, chosen, style, frame, figsize, pyplot=True)
+        require_axes(ax)
+        if figsize is not None:
+            raise InputError(
+                "`figsize` is for a new figure; these axes have one.", argument="figsize"
+            )
+        chosen = theme_of(ax) if theme is None else as_theme(theme)
+        return Plot(ax, ax.figure, on_axes(self, ax, chosen, style))
 
     def save(
         self,
-        path: str | Path,
+        path: str | PathLike[str],
         *,
-        width: float | None = None,
         theme: str | Theme = "light",
+        width: float | None = None,
         dpi: int = 200,
         **look: Any,
     ) -> Path:
@@ -231,168 +210,144 @@ class Diagram(ABC):
         Parameters
         ----------
         path : str or Path
-            Its ending chooses the format.
-        width : float, optional
-            In inches: 3.3 for a column of a paper, 6 or more for a slide. Text and lines scale. By
-            default 4.2, or 6 where names stand along an axis.
-        theme : {"light", "dark", "print"}
+            Its ending chooses the format. The file appears whole or not at all.
+        theme : {"light", "dark", "print"} or Theme
             Colours.
+        width : float, optional
+            Inches; the height follows.
         dpi : int
             Resolution of a PNG.
         **look
-            As in `picture`.
+            As in `plot`.
         """
-        from calibrant.plotting.matplotlib import draw, lines_below, new_figure, save
-
-        colors = as_theme(theme)
-        panel = self.picture(**look).thinned(SAVED_POINTS)
-        if width is None:
-            width = WIDE if panel.y.names else USUAL
-        require_print_size(width, dpi)
-        figure, axes = new_figure(
-            theme=colors,
-            width=width,
-            caller=f"{type(self).__name__}.save",
-            height=1.5 + sum(0.26 + 0.16 * name.count("\n") for name in panel.y.names)
-            if panel.y.names
-            else None,
-            entries=lines_below(panel),
-            titles=panel.titles(),
-        )
-        draw(panel, axes[0, 0], theme=colors, legend_outside=True)
-        return save(figure, path, dpi=dpi)
+        return write(path, lambda: self._figure(theme, width, look), dpi)
 
     def to_svg(
-        self,
-        *,
-        width: int = 340,
-        height: int = 390,
-        theme: str | Theme | None = None,
-        **look: Any,
+        self, *, theme: str | Theme = "light", width: float | None = None, **look: Any
     ) -> str:
-        """A small SVG, written without any plotting library; by default in the colours of its page."""
-        from calibrant.plotting.svg import render
+        """The picture as SVG text."""
+        return svg_of(self._figure(theme, width, look))
 
-        require_pixels(width=width, height=height)
-        panel = self.picture(**look).thinned(int(width))
-        return render(panel, width=width, height=height, theme=theme)
+    def _figure(self, theme: str | Theme, width: float | None, look: Mapping[str, Any]) -> Any:
+        style, frame = split_look(look, new=True)
+        size = None if width is None else (require_width(width), None)
+        return in_figure(self, as_theme(theme), style, frame, size).figure
 
     def _repr_html_(self) -> str:
         return f"<div>{self.to_svg()}</div>"
 
 
-def framed(panel: Panel, look: Mapping[str, Any]) -> Panel:
-    """The panel under its title, with or without its legend, between the limits asked for."""
-    x, y = (_limited(getattr(panel, side), f"{side}lim", look.get(f"{side}lim")) for side in "xy")
-    keyed = look.get("legend", True)
-    if not isinstance(keyed, bool):
-        raise InputError(
-            "must be True or False",
-            argument="legend",
-            seen=keyed,
-            cure="Leave it out to show one where it is needed.",
-        )
-    title = shortened(as_name(look.get("title")), LONGEST_TITLE)
-    if look.get("xlim") is not None or look.get("ylim") is not None:
-        panel = replace(panel, marks=tuple(mark for mark in panel.marks if mark.key != CLOSER))
-    panel = replace(panel, keyed=keyed, title=title, x=x, y=y)
-    asked = look.get("subtitle")
-    if asked is None or asked is True:
-        return panel
-    subtitle = "" if asked is False else shortened(as_name(asked), LONGEST_TITLE)
-    said = broken(panel.subtitle, NOTE_LINE) if subtitle and panel.judged else []
-    return replace(panel, subtitle=subtitle, judged=False, notes=(*said, *panel.notes))
+def shared(artist: Any) -> Any:
+    """The artist, marked as one that other diagrams on the axes need not draw again."""
+    artist.set_gid(SHARED)
+    return artist
 
 
-def _limited(axis: Axis, name: str, limits: Any) -> Axis:
-    if limits is None:
-        return axis
-    pair = isinstance(limits, Sequence | np.ndarray) and len(limits) == 2
-    if not pair or not all(is_number(end) and np.isfinite(end) for end in limits):
-        raise InputError(
-            "must be a pair of numbers",
-            argument=name,
-            seen=limits,
-            cure="Pass the ends of the axis, such as (0, 0.2).",
-        )
-    low, high = (float(end) for end in limits)
-    if low >= high or (axis.scale == "logit" and not 0 < low < high < 1):
-        raise InputError(
-            "must increase, strictly between 0 and 1 on a logit axis"
-            if axis.scale == "logit"
-            else "must increase",
-            argument=name,
-            seen=(low, high),
-            cure="Pass the lower end first.",
-        )
-    return replace(axis, low=low, high=high, shown=None)
+def split_look(look: Mapping[str, Any], *, new: bool) -> tuple[StyleOptions, FrameOptions]:
+    """Keywords of the artist and of the frame; unknown ones are refused, with the nearest that exists."""
+    styles, frames = StyleOptions.__annotations__, FrameOptions.__annotations__
+    for key, value in look.items():
+        if key not in styles and key not in frames:
+            close = get_close_matches(key, [*styles, *frames, "theme", "figsize", "ax"], n=1)
+            near = f"Did you mean `{close[0]}`? " if close else ""
+            raise InputError(
+                f"`{key}` is no keyword of this picture.",
+                argument=key,
+                hint=f"{near}There are {', '.join([*styles, *frames])}.",
+            )
+        if key in frames and not new and value is not None:
+            raise InputError(
+                f"`{key}` is for a new figure; on axes of your own, set it there.", argument=key
+            )
+    _require_values(look)
+    style: Any = {key: look[key] for key in styles if look.get(key) is not None}
+    if "label" in style:
+        style["label"] = display_name(style["label"])
+    frame: Any = {key: look[key] for key in frames if key in look}
+    return style, frame
 
 
-def require_looks(look: Iterable[str], known: set[str]) -> None:
-    """Refuse a keyword that no picture of this kind has, and name the one that was probably meant."""
-    for key in look:
-        if key in known:
+def _require_values(look: Mapping[str, Any]) -> None:
+    def refuse(key: str, rule: str) -> None:
+        raise InputError(f"`{key}` must be {rule}; it is {show_value(look[key])}.", argument=key)
+
+    def within(key: str, most: float) -> bool:
+        value = look.get(key)
+        return value is None or (is_number(value) and 0.0 <= value <= most)
+
+    if look.get("color") is not None:
+        from matplotlib.colors import is_color_like
+
+        if not is_color_like(look["color"]):
+            refuse("color", "a matplotlib colour")
+    if not within("alpha", 1.0):
+        refuse("alpha", "between 0 and 1")
+    if not within("linewidth", 1000.0):
+        refuse("linewidth", "a number of points")
+    if not isinstance(look.get("legend", True), bool):
+        refuse("legend", "True or False")
+    for key in ("xlim", "ylim"):
+        limits = look.get(key)
+        if limits is None:
             continue
-        close = get_close_matches(key, sorted(known), n=1, cutoff=0.6)
-        cures = [f"There are {', '.join(sorted(known))}."]
-        if close:
-            cures.insert(0, "Did you mean {option}?")
+        pair = isinstance(limits, Sequence | np.ndarray) and len(limits) == 2
+        if not pair or not all(is_number(end) and np.isfinite(end) for end in limits):
+            refuse(key, "a pair of numbers")
+        if limits[0] >= limits[1]:
+            refuse(key, "increasing")
+
+
+def require_width(width: Any) -> float:
+    """`width` as a float, if a figure can be as wide."""
+    if not is_number(width) or not 1.0 <= width <= 100.0:
         raise InputError(
-            "is nothing that this picture can be asked for",
-            argument=key,
-            cure=cures,
-            option=Option(close[0]) if close else "",
+            f"`width` must be 1 to 100 inches; it is {show_value(width)}.", argument="width"
         )
+    return float(width)
 
 
-def require_figsize(figsize: Any, ax: Any) -> None:
-    """Refuse a size that no figure has, or one for axes that are there."""
-    if figsize is None:
-        return
-    if ax is not None:
-        raise InputError(
-            "is for a new figure; these axes have one", argument="figsize", cure="Leave it out."
-        )
-    pair = isinstance(figsize, Sequence | np.ndarray) and len(figsize) == 2
-    if not pair or not all(is_number(side) and 1.0 <= side <= _LARGEST_FIGURE for side in figsize):
-        raise InputError(
-            "must be two numbers of inches",
-            argument="figsize",
-            seen=figsize,
-            cure="Pass width and height, such as (6, 6).",
-        )
+def on_axes(diagram: Diagram, ax: Any, theme: Theme, look: StyleOptions) -> dict[str, list[Any]]:
+    """Draw on axes of others: no title, no legend, and nothing twice that diagrams share."""
+    beside = any(artist.get_gid() == SHARED for artist in ax.get_children())
+    empty = not ax.has_data()
+    color = None if "color" in look else next_color(ax)
+    style = Style.of(theme, color, look, beside=beside)
+    frame = diagram.frame()
+    drawn = diagram.artists(ax, style)
+    for axis, ends in (("x", frame.xlim), ("y", frame.ylim)):
+        low, high = getattr(ax, f"get_{axis}lim")()
+        if not empty:
+            ends = (min(low, ends[0]), max(high, ends[1]))
+        getattr(ax, f"set_{axis}lim")(*ends)
+        if not getattr(ax, f"get_{axis}label")():
+            getattr(ax, f"set_{axis}label")(getattr(frame, f"{axis}label"))
+    if frame.names:
+        set_names(ax, frame.names)
+    return drawn
 
 
-def laid_out(
-    marks: Sequence[Mark],
-    axes: tuple[Axis, Axis],
-    notes: Sequence[str],
+def in_figure(
+    diagram: Diagram,
+    theme: Theme,
+    look: StyleOptions,
+    asked: FrameOptions,
+    figsize: tuple[float, float | None] | None = None,
     *,
-    name: str,
-    color: Color | None,
-    finding: str = "",
-    verdict: str = "",
-) -> Panel:
-    """The panel of one diagram: its name above the notes, its series in the colour asked for."""
-    colors = {} if color is None else {series_of(name): as_color(color)}
-    named = [shortened(name, 48)] if name else []
-    return Panel(
-        tuple(marks),
-        *axes,
-        notes=(*named, *notes),
-        colors=colors,
-        labels={series_of(name): " · ".join([*named, notes[0]])},
-        finding=" · ".join([*named, finding]) if finding else "",
-        subtitle=verdict,
-        judged=bool(verdict),
+    pyplot: bool = False,
+) -> Plot:
+    """Draw in a new figure, with title and legend."""
+    frame = framed(diagram.frame(), asked)
+    layout = Layout.of(
+        [frame], theme, legend_lines=len(frame.legend), figsize=figsize, pyplot=pyplot
     )
-
-
-def who(name: str) -> str:
-    """What the legend calls a model."""
-    return shortened(name) if name else "this model"
-
-
-def series_of(name: str) -> str:
-    """What the marks of a diagram with this name belong to."""
-    return name or "model"
+    (ax,) = layout.axes
+    style = Style.of(theme, theme.series[0], look)
+    drawn = diagram.artists(ax, style)
+    ax.set_xlim(*frame.xlim)
+    ax.set_ylim(*frame.ylim)
+    texts = {
+        key: text.replace("This model", style.label) if style.label else text
+        for key, text in frame.legend.items()
+    }
+    write_legend(layout, drawn, texts, theme)
+    return Plot(ax, layout.figure, drawn)

@@ -1,4 +1,4 @@
-"""The forest plot: the error of every group with its interval, beside what chance alone would show."""
+"""The forest plot: the SmoothECE of every group with its interval, beside the noise floor."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_count
 from calibrant._format import group_text
-from calibrant.errors import Function, InputError, TypeName
+from calibrant.errors import InputError, show_value
 from calibrant.inference.assessment import Assessment
-from calibrant.plotting.axis import Axis
-from calibrant.plotting.diagram import Diagram, plain
-from calibrant.plotting.looks import as_name, shortened
-from calibrant.plotting.panel import Dots, Mark, Panel, Steps
-from calibrant.plotting.verdict import verdict_on_assessment
+from calibrant.measures.result_record import plain
+from calibrant.plotting.artists import display_name
+from calibrant.plotting.diagram import Diagram, Style
+from calibrant.plotting.frame import Frame
+from calibrant.plotting.verdict import verdict_of
 
 __all__ = ["ForestPlot", "forest_plot"]
 
 Floats = NDArray[np.float64]
 
 MOST_NAMED = 40
+"""Lines that fit a page; of more, the first ones are drawn and the axis label says so."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,11 +34,11 @@ class ForestPlot(Diagram):
     ----------
     names : tuple of str
     estimate, low, high, floor : float64[k]
-        SmoothECE, the ends of its interval, and the noise floor.
+        SmoothECE, the ends of its interval, and the noise floor: the mean of calibrated predictions.
     miscalibrated : bool[k]
         As the assessments judge it: of groups, corrected for how many there are.
     verdicts : tuple of str
-        What is wrong with each, in a few words.
+        The finding for each, in a few words.
     rows : int64[k]
     confidence : float
         Confidence of the intervals.
@@ -56,7 +56,7 @@ class ForestPlot(Diagram):
 
     @property
     def label(self) -> str:
-        """The finding as the picture writes it."""
+        """The finding over all groups."""
         return f"{int(self.miscalibrated.sum())} of {len(self.names)} miscalibrated"
 
     def __repr__(self) -> str:
@@ -77,93 +77,72 @@ class ForestPlot(Diagram):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
-        out: dict[str, Any] = plain(
-            {"kind": "forest", "confidence": self.confidence, "groups": self.columns()}
-        )
-        return out
+        groups = {"kind": "forest", "confidence": self.confidence, "groups": self.columns()}
+        return dict(plain(groups))
 
-    def panel(self, *, name: str = "", most: int = MOST_NAMED) -> Panel:
-        """The marks of the picture.
-
-        Parameters
-        ----------
-        name : str
-            Written in a corner.
-        most : int
-            Lines that are drawn; the first ones, and the caption of the axis says how many are not.
-        """
-        require_count("most", most)
-        count = min(len(self.names), int(most))
-        said = zip(self.names[:count], self.verdicts, strict=False)
-        names = tuple(f"{shortened(name, 36)}\n{verdict}" for name, verdict in said)[::-1]
-        top = max(float(np.max(self.high[:count])), float(np.max(self.floor[:count])), 1e-6)
-        left_out = len(self.names) - count
-        which = f", the first {count} of {len(self.names)}" if left_out else ""
-        label = f"average error (SmoothECE{which})"
-        return Panel(
-            tuple(self._marks(count)),
-            Axis(label, -0.02 * top, 1.06 * top),
-            Axis("", -0.7, count - 0.3, names=names),
-            notes=(as_name(name),) if as_name(name) else (),
-            finding=f"Forest plot of {len(self.names)} groups. {self.label}. {self._worst()}",
-        )
-
-    def _worst(self) -> str:
-        k = int(np.lexsort((self.estimate, self.low))[-1])
-        ends = f"{self.low[k]:.3g} to {self.high[k]:.3g}"
-        words = f"{self.estimate[k]:.3g} ({ends}): {self.verdicts[k]}"
-        return f"Largest for certain: {self.names[k]}, {words}."
-
-    def _marks(self, count: int) -> list[Mark]:
-        y = np.arange(count, dtype=np.float64)[::-1]
-        floor = Steps(
-            key="floor",
-            ink="neutral",
-            left=np.zeros(count),
-            right=self.floor[:count],
-            y=y,
-            thick=True,
-            says="what chance alone would show",
-        )
-        marks: list[Mark] = [floor]
+    def frame(self) -> Frame:
+        """One named line for each group, and an axis of SmoothECE."""
+        count = min(len(self.names), MOST_NAMED)
+        which = f" (first {count} of {len(self.names)})" if count < len(self.names) else ""
+        lines = zip(self.names[:count], self.verdicts, strict=False)
+        top = max(float(self.high[:count].max()), float(self.floor[:count].max()), 1e-6)
         share = f"{100 * self.confidence:g}%"
-        words = ("not clearly miscalibrated", "miscalibrated")
-        for bad, ink in ((False, "neutral"), (True, "accent")):
+        legend = {"floor": "Noise floor: mean of calibrated predictions"}
+        for key, text in (("calibrated", "No miscalibration detected"), ("off", "Miscalibrated")):
+            if (self.miscalibrated[:count] == (key == "off")).any():
+                legend[key] = f"{text}, with {share} interval"
+        return Frame(
+            title=self.label[0].upper() + self.label[1:],
+            subtitle="",
+            xlabel=f"SmoothECE{which}",
+            ylabel="",
+            xlim=(-0.02 * top, 1.06 * top),
+            ylim=(-0.6, count - 0.4),
+            legend=legend,
+            names=tuple(f"{display_name(name, 32)}\n{text}" for name, text in lines)[::-1],
+        )
+
+    def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        """Noise floors as bars, estimates with their intervals."""
+        count = min(len(self.names), MOST_NAMED)
+        y = np.arange(count, dtype=np.float64)[::-1]
+        theme = style.theme
+        floor = ax.hlines(
+            y,
+            0.0,
+            self.floor[:count],
+            linewidth=7,
+            color=theme.reference,
+            alpha=theme.reference_alpha,
+        )
+        drawn: dict[str, list[Any]] = {"floor": [floor]}
+        line = style.of_line
+        for key, bad, color in (
+            ("calibrated", False, theme.reference),
+            ("off", True, theme.accent),
+        ):
             of = self.miscalibrated[:count] == bad
             if not of.any():
                 continue
-            x, at = self.estimate[:count][of], y[of]
-            marks += [
-                Steps(
-                    key="interval",
-                    ink=ink,  # type: ignore[arg-type]
-                    left=self.low[:count][of],
-                    right=self.high[:count][of],
-                    y=at,
-                ),
-                Dots(
-                    key="estimate",
-                    ink=ink,  # type: ignore[arg-type]
-                    x=x,
-                    y=at,
-                    low=at,
-                    high=at,
-                    weight=np.full(x.size, 0.4),
-                    details={
-                        "SmoothECE": x,
-                        "low": self.low[:count][of],
-                        "high": self.high[:count][of],
-                        "noise floor": self.floor[:count][of],
-                        "rows": self.rows[:count][of].astype(np.float64),
-                    },
-                    says=f"{words[bad]}, with its {share} interval",
-                ),
-            ]
-        return marks
+            line = {**style.of_line, "color": color}
+            line.pop("linestyle", None)
+            label = {"label": line.pop("label")} if "label" in line else {}
+            bars = ax.hlines(
+                y[of],
+                self.low[:count][of],
+                self.high[:count][of],
+                linewidth=style.linewidth or 1.8,
+                **line,
+            )
+            dots = ax.scatter(
+                self.estimate[:count][of], y[of], s=30, zorder=3, linewidths=0, **line, **label
+            )
+            drawn[key] = [dots, bars]
+        return drawn
 
 
 def forest_plot(assessments: Mapping[Any, Assessment]) -> ForestPlot:
-    """The error of every group with its interval and noise floor, as a picture.
+    """Forest plot of assessments: SmoothECE with its interval and noise floor, for each group.
 
     Parameters
     ----------
@@ -173,7 +152,7 @@ def forest_plot(assessments: Mapping[Any, Assessment]) -> ForestPlot:
     Returns
     -------
     ForestPlot
-        With `plot`, `chart`, `save`, `to_svg` and `to_frame`.
+        With `plot`, `save`, `to_svg` and `to_frame`.
 
     Examples
     --------
@@ -185,26 +164,20 @@ def forest_plot(assessments: Mapping[Any, Assessment]) -> ForestPlot:
     valid = isinstance(assessments, Mapping) and assessments
     if not valid or not all(isinstance(one, Assessment) for one in assessments.values()):
         raise InputError(
-            "must map names to assessments",
+            f"`assessments` must map names to assessments; it is {show_value(type(assessments).__name__)}.",
             argument="assessments",
-            seen=TypeName.of(assessments),
-            cure="Make them with {assess_by}.",
-            assess_by=Function("assess_by"),
+            hint="Make them with `assess_by`.",
         )
     every = list(assessments.values())
     names = [", ".join(map(group_text, k if isinstance(k, tuple) else (k,))) for k in assessments]
-
-    def column(values: Any) -> Floats:
-        return np.array(list(values), dtype=np.float64)
-
     return ForestPlot(
         names=tuple(names),
-        estimate=column(one.smooth_ece for one in every),
-        low=column(one.interval.low for one in every),
-        high=column(one.interval.high for one in every),
-        floor=column(one.noise_floor.value for one in every),
+        estimate=np.array([one.smooth_ece for one in every]),
+        low=np.array([one.interval.low for one in every]),
+        high=np.array([one.interval.high for one in every]),
+        floor=np.array([one.noise_floor.value for one in every]),
         miscalibrated=np.array([one.miscalibrated for one in every]),
-        verdicts=tuple(verdict_on_assessment(one).short for one in every),
+        verdicts=tuple(verdict_of(one).short for one in every),
         rows=np.array([one.n for one in every], dtype=np.int64),
         confidence=every[0].confidence,
     )

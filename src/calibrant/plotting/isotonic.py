@@ -9,35 +9,23 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, require_count
+from calibrant._arguments import CONFIDENCE, generator, require_confidence, require_count
 from calibrant._format import decimals
-from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.points import as_points
+from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
-from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.inference.interval import require_confidence
-from calibrant.inference.profile import Profiled
-from calibrant.inference.resampling import cell_predictions, consistency_events
 from calibrant.measures._chains import pooled
 from calibrant.measures.isotonic import corp_decomposition
-from calibrant.measures.result_record import rows_text
-from calibrant.plotting.axes import probability_axes
-from calibrant.plotting.bands import Bounds, ResampledCurves
-from calibrant.plotting.diagram import Diagram, laid_out, plain, series_of, who
-from calibrant.plotting.histogram import histogram
-from calibrant.plotting.legend_words import PREDICTIONS
-from calibrant.plotting.looks import Color, as_name
-from calibrant.plotting.panel import Panel, Trail
-from calibrant.plotting.reference import attributes_of, calibrated_marks
-from calibrant.plotting.verdict import UNSAID, Verdict, verdict_on_rows
+from calibrant.measures.result_record import plain, rows_text
+from calibrant.plotting.artists import attributes, band, diagonal, histogram, line
+from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.frame import Frame, probability_frame, probability_limits
 
 __all__ = ["IsotonicDiagram", "isotonic_diagram"]
 
 Floats = NDArray[np.float64]
 
-# Resampled outcomes are fitted on the coarsest grid on which rows lie in so many cells, and on no coarser
-# one than this; the fit itself keeps the sketch's own.
-_BAND_CELLS, _BAND_CELLS_IN_USE = 512, 256
+BAND_CELLS = 512
+"""Groups of neighbouring predictions in which outcomes are drawn for the band."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,16 +40,12 @@ class IsotonicDiagram(Diagram):
         Isotonic regression of the outcome: the recalibrated prediction.
     rows : float64[m]
         Weight of the rows at each.
-    consistency_at : float64[k]
-        Predictions at which the consistency band is given.
-    consistency : Bounds
-        What a calibrated model with these predictions would show.
+    consistency_at, consistency_low, consistency_high : float64[k]
+        Consistency band: central share of the regressions of calibrated outcomes.
     miscalibration, discrimination, uncertainty : float
         The parts of the Brier score: score = miscalibration - discrimination + uncertainty.
     n : int
         Rows; `dropped` counts by reason those that were left out.
-    said : Verdict
-        What the smooth diagram of the same rows says; empty for Points.
 
     Examples
     --------
@@ -74,7 +58,8 @@ class IsotonicDiagram(Diagram):
     regression: Floats
     rows: Floats
     consistency_at: Floats
-    consistency: Bounds
+    consistency_low: Floats
+    consistency_high: Floats
     miscalibration: float
     discrimination: float
     uncertainty: float
@@ -82,13 +67,13 @@ class IsotonicDiagram(Diagram):
     resamples: int
     seed: int
     n: int
+    attributes: bool = False
     dropped: Mapping[str, int] = field(default_factory=Dropped)
-    said: Verdict = UNSAID
 
     @property
     def label(self) -> str:
-        """The number as the picture writes it."""
-        return f"miscalibration {decimals(self.miscalibration)} (MCB, of squared error)"
+        """The number as text."""
+        return f"Miscalibration {decimals(self.miscalibration)} of the Brier score"
 
     def __repr__(self) -> str:
         rows = rows_text(self.n, self.dropped)
@@ -101,87 +86,64 @@ class IsotonicDiagram(Diagram):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
-        out: dict[str, Any] = plain(
-            {
-                "kind": "isotonic",
-                "miscalibration": self.miscalibration,
-                "discrimination": self.discrimination,
-                "uncertainty": self.uncertainty,
-                "confidence": self.confidence,
-                "resamples": self.resamples,
-                "seed": self.seed,
-                "n": self.n,
-                "dropped": self.dropped,
-                "curve": self.columns(),
-                "consistency": {
-                    "prediction": self.consistency_at,
-                    "low": self.consistency.low,
-                    "high": self.consistency.high,
-                },
-            }
-        )
-        return out
-
-    def panel(
-        self,
-        *,
-        name: str = "",
-        color: Color | None = None,
-        reference: str | None = "band",
-        axes: str = "auto",
-        rare: float = 0.2,
-        attributes: bool | Profiled = False,
-    ) -> Panel:
-        """The marks of the picture.
-
-        Parameters
-        ----------
-        name : str
-            Name of the model.
-        color : str or three numbers, optional
-            Colour of the curve.
-        reference : {"band", "diagonal", None}
-            With the band that a calibrated model would stay in, the diagonal alone, or neither.
-        axes : {"auto", "probability", "fit", "logit"}
-            From 0 to 1; only as far as the rows go; or in log-odds. "auto" fits the axes where nearly
-            all rows lie within `rare` of 0 or of 1.
-        rare : float
-            How close to an end predictions must be to get an axis of their own.
-        attributes : bool or Profiled
-            Add the weather forecasters' overlay: climatology, the line of no skill, the area with skill.
-            What `assess(..., profile="weather").profile` found adds its skill to the notes.
-        """
-        name = as_name(name)
-        series = series_of(name)
-        x, y, rows = self._corners()
-        limits = probability_axes(axes, rare, self.prediction, self.regression, self.rows)
-        marks = histogram(limits[0], self.prediction, [self.rows], says=PREDICTIONS)
-        rate = float(np.average(self.regression, weights=self.rows))
-        skill, said = attributes_of(attributes, rate)
-        marks += skill
-        marks += calibrated_marks(reference, self.consistency_at, self.consistency, self.confidence)
-        marks.append(
-            Trail(
-                key="curve",
-                series=series,
-                x=x,
-                y=y,
-                weight=np.full(x.size, 0.25),
-                details={"prediction": x, "observed": y, "rows at this level": rows},
-                says=f"{who(name)}, best fit that rises",
+        names = ["miscalibration", "discrimination", "uncertainty"]
+        names += ["confidence", "resamples", "seed", "n", "dropped"]
+        consistency = {
+            "prediction": self.consistency_at,
+            "low": self.consistency_low,
+            "high": self.consistency_high,
+        }
+        values = {name: getattr(self, name) for name in names}
+        return dict(
+            plain(
+                {"kind": "isotonic", **values, "curve": self.columns(), "consistency": consistency}
             )
         )
-        notes = (self.label, f"n = {self.n:,}", *said)
-        return laid_out(marks, limits, notes, name=name, color=color, verdict=self.verdict)
 
-    def _corners(self) -> tuple[Floats, Floats, Floats]:
-        """First and last prediction of each level: the fit is a line between neighbours."""
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Ends of both axes."""
+        error = np.abs(self.prediction - self.regression) * self.rows
+        return probability_limits(
+            self.prediction, self.rows, self.prediction, self.regression, error
+        )
+
+    def frame(self) -> Frame:
+        """Axes of probabilities."""
+        share = f"{100 * self.confidence:g}%"
+        return probability_frame(
+            self.limits,
+            title=self.label,
+            subtitle=f"n = {self.n:,}",
+            legend={
+                "curve": "This model: isotonic regression",
+                "diagonal+consistency_band": f"Perfect calibration, with {share} consistency band",
+                "histogram": "Distribution of predictions",
+            },
+        )
+
+    def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        """The fit through the first and last prediction of each level, and the consistency band."""
+        drawn: dict[str, list[Any]] = {}
+        theme = style.theme
+        if not style.beside_others:
+            low, high = self.consistency_low, self.consistency_high
+            grey = band(ax, self.consistency_at, low, high, **style.of_reference)
+            drawn["consistency_band"] = [grey]
+            drawn["diagonal"] = [shared(diagonal(ax, theme))]
+            if self.attributes:
+                rate = float(np.average(self.regression, weights=self.rows))
+                drawn |= attributes(ax, theme, rate)
+            bars = histogram(
+                ax, self.prediction, self.rows, self.limits, color=theme.histogram, zorder=1
+            )
+            drawn["histogram"] = [shared(bars)]
         first = np.flatnonzero(np.diff(self.regression, prepend=-1.0) > 0)
-        last = np.append(first[1:], self.regression.size) - 1
-        at = np.unique(np.concatenate([first, last]))
-        level = np.searchsorted(first, at, side="right") - 1
-        rows = np.add.reduceat(self.rows, first)[level]
-        return self.prediction[at], self.regression[at], rows
+        at = np.unique(np.concatenate([first, np.append(first[1:], self.regression.size) - 1]))
+        width = 1.8 if style.linewidth is None else style.linewidth
+        x, y = self.prediction[at], self.regression[at]
+        drawn["curve"] = [line(ax, x, y, linewidth=width, zorder=3, **style.of_line)]
+        return drawn
 
 
 def isotonic_diagram(
@@ -190,6 +152,7 @@ def isotonic_diagram(
     *,
     confidence: float = CONFIDENCE,
     resamples: int = 1000,
+    attributes: bool = False,
     seed: int = 0,
     **options: Unpack[InputOptions],
 ) -> IsotonicDiagram:
@@ -205,6 +168,8 @@ def isotonic_diagram(
         Confidence of the band.
     resamples : int
         How many sets of outcomes are drawn for the band.
+    attributes : bool
+        Add climatology, the line of no skill and the area with skill (the attributes diagram).
     seed : int
         The same input and seed give the same bytes.
     **options
@@ -221,55 +186,46 @@ def isotonic_diagram(
     """
     require_confidence(confidence)
     require_count("resamples", resamples)
-    sketch = as_sketch(y_true, y_prob, **options)
-    atoms = as_points(y_true, y_prob, **options)
-    weight = over_outcomes(atoms.mass)
-    fitted = _isotonic(atoms.mass[:, 1] / weight, weight)
-    parts = corp_decomposition(atoms)
-    at, band = _consistency(sketch, confidence, resamples, seed)
+    rows = as_points(y_true, y_prob, **options)
+    weight = rows.mass.sum(axis=1)
+    parts = corp_decomposition(rows)
+    at, low, high = _consistency(rows, confidence, resamples, seed)
     return IsotonicDiagram(
-        prediction=atoms.p,
-        regression=fitted,
+        prediction=rows.p,
+        regression=np.clip(pooled(rows.mass[:, 1] / weight, weight), 0.0, 1.0),
         rows=weight,
         consistency_at=at,
-        consistency=band,
+        consistency_low=low,
+        consistency_high=high,
         miscalibration=parts.miscalibration,
         discrimination=parts.discrimination,
         uncertainty=parts.uncertainty,
-        confidence=confidence,
+        confidence=float(confidence),
         resamples=resamples,
         seed=seed,
-        n=sketch.n,
-        dropped=sketch.dropped,
-        said=verdict_on_rows(sketch, None, confidence, {}),
+        n=rows.n,
+        attributes=attributes,
+        dropped=rows.dropped,
     )
 
 
-def _isotonic(rate: Floats, weight: Floats) -> Floats:
-    return np.clip(pooled(rate, weight), 0.0, 1.0)
-
-
-def _band_cells(sketch: Sketch) -> int:
-    """Cells of a grid that is fine enough where the rows are, be it a thousandth of the scale."""
-    cells = min(_BAND_CELLS, sketch.nodes)
-    while cells < sketch.nodes:
-        in_use = 1 + np.count_nonzero(np.diff(sketch.cells // (sketch.nodes // cells)))
-        if in_use >= min(_BAND_CELLS_IN_USE, sketch.cells.size):
-            break
-        cells *= 2
-    return cells
-
-
 def _consistency(
-    sketch: Sketch, confidence: float, resamples: int, seed: int
-) -> tuple[Floats, Bounds]:
-    coarse = sketch.rebin(_band_cells(sketch))
-    weight = over_outcomes(coarse.weights)
-    used = weight > 0.0
-    at, weight = cell_predictions(coarse)[used], weight[used]
-    curves = [
-        _isotonic(events[used, 0] / weight, weight)
-        for block in consistency_events(coarse, resamples, seed=seed)
-        for events in block
-    ]
-    return at, ResampledCurves(at, np.array(curves)).pointwise(confidence)
+    rows: Points, confidence: float, resamples: int, seed: int
+) -> tuple[Floats, Floats, Floats]:
+    """Pointwise band of the regressions of outcomes drawn from the predictions.
+
+    In each group of neighbouring predictions, as many independent rows are drawn as its effective number.
+    """
+    weight = rows.mass.sum(axis=1)
+    squared = weight if rows.squared is None else rows.squared
+    middle = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
+    key = np.floor(middle * BAND_CELLS) + BAND_CELLS * np.floor(rows.p * BAND_CELLS)
+    first = np.flatnonzero(np.diff(key, prepend=-1.0))
+    total = np.add.reduceat(weight, first)
+    at = np.clip(np.add.reduceat(weight * rows.p, first) / total, 0.0, 1.0)
+    effective = np.maximum(np.round(total**2 / np.add.reduceat(squared, first)), 1.0)
+    draws = generator(seed).binomial(effective.astype(np.int64), at, (resamples, at.size))
+    curves = np.array([pooled(events / effective, total) for events in draws])
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(np.clip(curves, 0.0, 1.0), [tail, 1.0 - tail], axis=0)
+    return at, low, high

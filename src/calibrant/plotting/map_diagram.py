@@ -1,8 +1,8 @@
-"""A map as a picture: what each prediction becomes, and how sure that is."""
+"""A map as a picture: the probability that each prediction becomes, and its uncertainty."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
@@ -10,15 +10,11 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, generator, require_confidence, require_count
 from calibrant._format import decimals
-from calibrant.errors import CalibrantError, Code, Function, InputError, TooFewRows
-from calibrant.plotting.axes import probability_axes
-from calibrant.plotting.bands import Bounds, ResampledCurves
-from calibrant.plotting.diagram import Diagram, laid_out, plain, series_of
-from calibrant.plotting.histogram import histogram
-from calibrant.plotting.legend_words import PREDICTIONS
-from calibrant.plotting.looks import Color, as_name
-from calibrant.plotting.panel import Band, Line, Mark, Panel
-from calibrant.plotting.reference import diagonal
+from calibrant.errors import CalibrantError, InputError, TooFewRows
+from calibrant.measures.result_record import plain
+from calibrant.plotting.artists import band, diagonal, histogram, line
+from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.frame import Frame, probability_frame, probability_limits
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.class_map import ClassRecalibrator
 from calibrant.recalibration.effect import Effect, Sample, evaluate, fit_to
@@ -29,64 +25,64 @@ from calibrant.recalibration.learned_map import FitOptions, Recalibrator, requir
 __all__ = ["MapDiagram", "map_diagram"]
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 PLACES = 257
 FOLDS = 5
-REPAIRED = "repaired probability"
-SURE, BOTH = "uncertainty of the map", "its two probabilities"
-_VENN_ABERS = (VennAbersRecalibrator, CrossVennAbersRecalibrator)
+VENN_ABERS = (VennAbersRecalibrator, CrossVennAbersRecalibrator)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MapDiagram(Diagram):
-    """What each prediction becomes, as data and as a picture.
+    """Recalibrated probability against prediction, as data and as a picture.
 
     Attributes
     ----------
     recalibrator : Recalibrator
         The map, learned from all rows.
-    prediction, repaired : float64[k]
+    prediction, recalibrated : float64[k]
         Points of the map, as far as there are rows.
-    band : Bounds or None
-        Band of the map at each point; None where nothing is known of it.
+    low, high : float64[k]
+        Confidence band of the map at each point; NaN where nothing is known of it.
     effect : Effect or None
         Scores before and after on held-out rows; None of a map without rows, or with too few.
     confidence : float
         Confidence of the band, and of the interval of the gain.
     n : int or None
         Rows that the map was learned from.
+    rows, weight : float64[m]
+        Distinct predictions of these rows, and the weight of each.
     """
 
     recalibrator: Recalibrator
     prediction: Floats
-    repaired: Floats
-    band: Bounds | None
+    recalibrated: Floats
+    low: Floats
+    high: Floats
     effect: Effect | None
     confidence: float
     n: int | None
-    rows: tuple[Floats, Floats] = field(default=(np.zeros(0), np.zeros(0)))
+    rows: Floats
+    weight: Floats
 
     @property
     def keeps_order(self) -> bool:
         """Whether the predictions of the rows stay apart and in order; without rows, those of the map."""
-        p, _ = self.rows
-        if not p.size:
+        if not self.rows.size:
             return self.recalibrator.keeps_order
-        return monotonicity(p, self.recalibrator.transform(p)) == "increasing"
+        return monotonicity(self.rows, self.recalibrator.transform(self.rows)) == "increasing"
 
     @property
-    def says(self) -> str:
-        """What the map does, in one sentence, to predictions of which there are rows."""
-        return self.recalibrator.explain(_told(*self.rows))
+    def explanation(self) -> str:
+        """The effect of the map on some predictions, in one sentence."""
+        return self.recalibrator.explain(_examples(self.rows, self.weight))
 
     @property
     def label(self) -> str:
-        """The number as the picture writes it."""
+        """The number as text."""
         if self.effect is None:
             return f"{self.recalibrator.kind} map"
         before, after = self.effect.before, self.effect.after
-        return f"log loss {decimals(before.log_loss)} → {decimals(after.log_loss)}"
+        return f"Log loss {decimals(before.log_loss)} → {decimals(after.log_loss)}"
 
     def __repr__(self) -> str:
         rows = "" if self.n is None else f", n={self.n}"
@@ -95,99 +91,75 @@ class MapDiagram(Diagram):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The points of the map and its band, by name."""
-        unknown = np.full(self.prediction.size, np.nan)
-        low, high = (unknown, unknown) if self.band is None else (self.band.low, self.band.high)
-        return {
-            "prediction": self.prediction,
-            "repaired": self.repaired,
-            "low": low,
-            "high": high,
-        }
+        names = ("prediction", "recalibrated", "low", "high")
+        return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
-        out: dict[str, Any] = plain(
-            {
-                "kind": "map",
-                "map": self.recalibrator.kind,
-                "says": self.says,
-                "keeps_order": self.keeps_order,
-                "effect": None if self.effect is None else self.effect.to_dict(),
-                "confidence": self.confidence,
-                "n": self.n,
-                "curve": self.columns(),
-            }
+        values = {
+            "kind": "map",
+            "map": self.recalibrator.kind,
+            "explanation": self.explanation,
+            "keeps_order": self.keeps_order,
+            "effect": None if self.effect is None else self.effect.to_dict(),
+            "confidence": self.confidence,
+            "n": self.n,
+            "curve": self.columns(),
+        }
+        return dict(plain(values))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Ends of both axes."""
+        p = self.rows if self.rows.size else self.prediction
+        weight = self.weight if self.rows.size else np.ones(p.size)
+        return probability_limits(
+            p, weight, self.prediction, self.recalibrated, np.zeros(self.prediction.size)
         )
-        return out
 
-    def panel(
-        self,
-        *,
-        name: str = "",
-        color: Color | None = None,
-        axes: str = "auto",
-        rare: float = 0.2,
-    ) -> Panel:
-        """The marks of the picture: the map and its band over the diagonal, on which nothing changes.
-
-        Parameters
-        ----------
-        name : str
-            Name of the model.
-        color : str or three numbers, optional
-            Colour of the curve.
-        axes : {"auto", "probability", "fit", "logit"}
-            As for a reliability diagram.
-        rare : float
-            How close to an end predictions must be to get an axis of their own.
-        """
-        name = as_name(name)
-        p, mass = self.rows
-        points = (p, self.recalibrator.transform(p), mass) if p.size else self._evenly()
-        x_axis, y_axis = probability_axes(axes, rare, *points)
-        y_axis = replace(y_axis, label=y_axis.label.replace("how often it happened", REPAIRED))
-        marks = histogram(x_axis, p, [mass], says=PREDICTIONS) if p.size else []
-        marks += [diagonal(says="no change"), *self._band()]
-        curve = Line(
-            key="curve",
-            series=series_of(name),
-            x=self.prediction,
-            y=self.repaired,
-            details={"prediction": self.prediction, "repaired": self.repaired},
-            says=f"the {self.recalibrator.kind} map",
+    def frame(self) -> Frame:
+        """Axes of probabilities."""
+        share = "interval of its two probabilities"
+        if not isinstance(self.recalibrator, VENN_ABERS):
+            share = f"{100 * self.confidence:g}% confidence band"
+        band = f", with {share}" if np.isfinite(self.low).any() else ""
+        legend = {"curve+confidence_band": f"The {self.recalibrator.kind} map{band}"}
+        legend["diagonal"] = "No change"
+        if self.rows.size:
+            legend["histogram"] = "Distribution of predictions"
+        number = self.label if self.effect is None else f"{self.label} on held-out rows"
+        return probability_frame(
+            self.limits,
+            title=self._in_numbers(),
+            subtitle=number,
+            ylabel="Recalibrated probability",
+            legend=legend,
         )
-        says = self.says
-        laid = laid_out(
-            [*marks, curve],
-            (x_axis, y_axis),
-            self._notes(),
-            name=name,
-            color=color,
-            finding=f"{says} {'; '.join(self._notes())}.",
+
+    def _in_numbers(self) -> str:
+        """Some predictions, and what they become."""
+        some = _examples(self.rows, self.weight)
+        pairs = zip(some.tolist(), self.recalibrator.transform(some).tolist(), strict=True)
+        return ", ".join(f"{p:.3g} becomes {q:.2g}" for p, q in pairs)
+
+    def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        """The map and its band over the diagonal, on which nothing changes."""
+        drawn: dict[str, list[Any]] = {}
+        if not style.beside_others:
+            drawn["diagonal"] = [shared(diagonal(ax, style.theme))]
+            if self.rows.size:
+                color = style.theme.histogram
+                bars = histogram(ax, self.rows, self.weight, self.limits, color=color, zorder=1)
+                drawn["histogram"] = [shared(bars)]
+        if np.isfinite(self.low).any():
+            drawn["confidence_band"] = [
+                band(ax, self.prediction, self.low, self.high, **style.of_band)
+            ]
+        width = 1.8 if style.linewidth is None else style.linewidth
+        curve = line(
+            ax, self.prediction, self.recalibrated, linewidth=width, zorder=3, **style.of_line
         )
-        return replace(laid, subtitle=says, judged=True)
-
-    def _evenly(self) -> tuple[Floats, Floats, Floats]:
-        return self.prediction, self.repaired, np.ones(self.prediction.size)
-
-    def _band(self) -> list[Mark]:
-        if self.band is None:
-            return []
-        says = BOTH if isinstance(self.recalibrator, _VENN_ABERS) else SURE
-        x, low, high = self.prediction, self.band.low, self.band.high
-        return [Band(key="band", ink="neutral", x=x, low=low, high=high, says=says)]
-
-    def _notes(self) -> list[str]:
-        effect = self.effect
-        if effect is None:
-            return [self.label, *([] if self.n is None else [f"n = {self.n:,}"])]
-        auc = [decimals(scores.auc, places=3) for scores in (effect.before, effect.after)]
-        return [
-            self.label,
-            f"gain {effect.gain:+.4f} ({effect.low:+.4f} to {effect.high:+.4f})",
-            f"AUC {auc[0]} → {auc[1]}",
-            f"on held-out rows, n = {effect.n:,}",
-        ]
+        return {**drawn, "curve": [curve]}
 
 
 def map_diagram(
@@ -227,7 +199,7 @@ def map_diagram(
     Returns
     -------
     MapDiagram
-        With `plot`, `chart`, `save` and `to_frame`.
+        With `plot`, `save` and `to_frame`.
 
     Notes
     -----
@@ -242,7 +214,7 @@ def map_diagram(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> map_diagram(rng.random(2000) < p**2, p)
-    MapDiagram(adaptive: better, log loss 0.49... → 0.39..., n=2000)
+    MapDiagram(adaptive: better, Log loss 0.49... → 0.39..., n=2000)
     """
     require_confidence(confidence)
     require_count("resamples", resamples, least=20)
@@ -261,60 +233,67 @@ def map_diagram(
     x = _places(sample.probs)
     band = None if sample.clustered else _own_band(learned, x, confidence)
     if band is None:
-        band = _resampled(made, sample, x, resamples, seed).pointwise(confidence)
+        band = _resampled(made, sample, x, resamples, seed, confidence)
+    rows, place = np.unique(sample.probs, return_inverse=True)
     return MapDiagram(
         recalibrator=learned,
         prediction=x,
-        repaired=learned.transform(x),
-        band=band,
+        recalibrated=learned.transform(x),
+        low=band[0],
+        high=band[1],
         effect=_effect(made, sample, confidence, seed),
         confidence=float(confidence),
         n=sample.n,
-        rows=_gathered(sample.probs, sample.ones),
+        rows=rows,
+        weight=np.bincount(place, sample.ones).astype(np.float64),
     )
 
 
 def _refuse_classes(value: Any, argument: str) -> None:
     if isinstance(value, ClassRecalibrator):
         raise InputError(
-            "must be a map of one event: what a map of classes makes of one depends on all the others",
+            f"`{argument}` must be a map of one event: what a map of classes makes of one depends on all "
+            "the others.",
             argument=argument,
-            seen=value.kind,
-            cure="For its effect pass it to {effect}; for a picture, draw {picture} of the class "
-            "probabilities that its {transform} gives.",
-            effect=Code("calibrant.recalibration.evaluate"),
-            picture=Function("reliability_diagram"),
-            transform=Code("transform"),
+            hint="For its effect, use `calibrant.recalibration.evaluate`.",
         )
 
 
 def _require_alone(*others: Any) -> None:
     if any(other is not None for other in others):
         raise InputError(
-            "must be left out beside a map that is fitted",
+            "Beside a map that is fitted, everything else must be left out.",
             argument="y_prob",
-            cure="Pass the map alone, or outcomes and predictions with {example}.",
-            example=Code("recalibrator="),
+            hint="Pass the map alone, or outcomes and predictions with `recalibrator=`.",
         )
 
 
 def _require_steady(made: Recalibrator, argument: str) -> None:
     if made.kind == "randomized":
         raise InputError(
-            "must be a map that draws nothing at random",
+            f"`{argument}` must be a map that draws nothing at random.",
             argument=argument,
-            seen=made.kind,
-            cure="Pass a map such as {other}.",
-            other=Code("AdaptiveRecalibrator()"),
+            hint="Pass a map such as AdaptiveRecalibrator().",
         )
 
 
 def _as_it_is(learned: Recalibrator, confidence: float) -> MapDiagram:
-    """Of a map without rows: from 0 to 1, with the band that it knows itself."""
+    """A map without rows: from 0 to 1, with the band that it knows itself."""
     _require_steady(learned, "y_true")
     x = np.linspace(0.0, 1.0, PLACES)
-    band = _own_band(learned, x, confidence)
-    return MapDiagram(learned, x, learned.transform(x), band, None, float(confidence), None)
+    band = _own_band(learned, x, confidence) or (np.full(PLACES, np.nan), np.full(PLACES, np.nan))
+    return MapDiagram(
+        recalibrator=learned,
+        prediction=x,
+        recalibrated=learned.transform(x),
+        low=band[0],
+        high=band[1],
+        effect=None,
+        confidence=float(confidence),
+        n=None,
+        rows=np.zeros(0),
+        weight=np.zeros(0),
+    )
 
 
 def _places(p: Floats) -> Floats:
@@ -323,26 +302,34 @@ def _places(p: Floats) -> Floats:
     return np.unique(np.concatenate([even, np.quantile(p, np.linspace(0.0, 1.0, PLACES))]))
 
 
-def _own_band(learned: Recalibrator, x: Floats, confidence: float) -> Bounds | None:
+def _own_band(learned: Recalibrator, x: Floats, confidence: float) -> tuple[Floats, Floats] | None:
     if isinstance(learned, AdaptiveRecalibrator):
-        return Bounds(*learned.interval(x, confidence=confidence))
-    return Bounds(*learned.interval(x)) if isinstance(learned, _VENN_ABERS) else None
+        low, high = learned.interval(x, confidence=confidence)
+    elif isinstance(learned, VENN_ABERS):
+        low, high = learned.interval(x)
+    else:
+        return None
+    return low, high
 
 
 def _resampled(
-    made: Recalibrator, sample: Sample, x: Floats, resamples: int, seed: int
-) -> ResampledCurves:
-    """Maps of rows drawn again, units as a whole; NaN where a draw has too little to learn from."""
+    made: Recalibrator, sample: Sample, x: Floats, resamples: int, seed: int, confidence: float
+) -> tuple[Floats, Floats]:
+    """Pointwise band of maps of rows drawn again, units as a whole."""
     draw, units = generator(seed), int(sample.unit.max()) + 1
-    curves = np.full((resamples, x.size), np.nan)
-    for curve in curves:
+    curves = []
+    for _ in range(resamples):
         counts = np.bincount(draw.integers(units, size=units), minlength=units)
         try:
             rows = np.repeat(np.arange(sample.n), counts[sample.unit])
-            curve[:] = fit_to(made, sample, rows).transform(x)
-        except CalibrantError:
+            curves.append(fit_to(made, sample, rows).transform(x))
+        except CalibrantError:  # a draw may hold one outcome only
             continue
-    return ResampledCurves(x, curves)
+    if not curves:
+        return np.full(x.size, np.nan), np.full(x.size, np.nan)
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(curves, [tail, 1.0 - tail], axis=0)
+    return low, high
 
 
 def _effect(made: Recalibrator, sample: Sample, confidence: float, seed: int) -> Effect | None:
@@ -362,8 +349,8 @@ def _effect(made: Recalibrator, sample: Sample, confidence: float, seed: int) ->
         return None
 
 
-def _told(p: Floats, mass: Floats) -> Floats:
-    """10, 50 and 90 per cent where rows are as wide apart, otherwise the rows' own deciles, rounded."""
+def _examples(p: Floats, mass: Floats) -> Floats:
+    """Predictions to explain a map by: .1, .5 and .9 where rows reach as far, else their own deciles."""
     usual = np.array([0.1, 0.5, 0.9])
     if not p.size:
         return usual
@@ -375,9 +362,3 @@ def _told(p: Floats, mass: Floats) -> Floats:
         float(f"{one:.2g}") if one <= 0.5 else 1.0 - float(f"{1.0 - one:.2g}") for one in deciles
     ]
     return np.unique(np.clip(told, 0.0, 1.0))
-
-
-def _gathered(p: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Distinct predictions, and the weight of each."""
-    distinct, place = np.unique(p, return_inverse=True)
-    return distinct, np.asarray(np.bincount(place, weight), dtype=np.float64)

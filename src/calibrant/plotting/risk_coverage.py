@@ -1,4 +1,4 @@
-"""The risk-coverage diagram: how often answers are wrong, by the share that is given."""
+"""The risk-coverage diagram: the share of wrong answers against the share of answers given."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from calibrant._format import decimals
 from calibrant.data.rows import InputOptions
 from calibrant.decisions.certify import OperatingPoint
 from calibrant.decisions.selective import Selective, selective
-from calibrant.errors import Code, Function, InputError
+from calibrant.errors import InputError, show_value
 from calibrant.measures.result_record import rows_text
-from calibrant.plotting.axis import Axis
-from calibrant.plotting.diagram import Diagram, laid_out, series_of, who
-from calibrant.plotting.legend_words import UNCERTAIN
-from calibrant.plotting.looks import Color, as_name
-from calibrant.plotting.panel import Band, Line, Mark, Panel
+from calibrant.plotting.artists import band, line
+from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.frame import Frame
 
 __all__ = ["RiskCoverageDiagram", "risk_coverage_diagram"]
 
@@ -34,6 +32,8 @@ class RiskCoverageDiagram(Diagram):
         The curve and the areas under it.
     point : OperatingPoint or None
         A certified threshold to mark, as `certify(...).above`.
+    bands : bool
+        Whether the curve's limits are drawn; not for dependent rows.
 
     Examples
     --------
@@ -44,13 +44,11 @@ class RiskCoverageDiagram(Diagram):
 
     selective: Selective
     point: OperatingPoint | None = None
-
-    def __post_init__(self) -> None:
-        """The curve is read-only already."""
+    bands: bool = True
 
     @property
     def label(self) -> str:
-        """The number as the picture writes it."""
+        """The number as text."""
         return f"AURC {decimals(self.selective.aurc)}"
 
     def __repr__(self) -> str:
@@ -66,61 +64,50 @@ class RiskCoverageDiagram(Diagram):
         point = None if self.point is None else self.point.to_dict()
         return {"kind": "risk-coverage", **self.selective.to_dict(), "point": point}
 
-    def panel(self, *, name: str = "", color: Color | None = None, interval: bool = True) -> Panel:
-        """The marks of the picture: the curve, its limits, and the risk of answering everything."""
-        name = as_name(name)
-        series = series_of(name)
+    def frame(self) -> Frame:
+        """Shares of answers given and of wrong ones among them."""
         curve, risk = self.selective.curve, self.selective.risk
-        marks: list[Mark] = [
-            Line(
-                key="diagonal",
-                ink="neutral",
-                x=np.array([0.0, 1.0]),
-                y=np.array([risk, risk]),
-                says="if every case were answered",
-            ),
-            *self._band(interval),
-            Line(
-                key="curve",
-                series=series,
-                x=curve.coverage,
-                y=curve.risk,
-                details={
-                    "threshold": curve.threshold,
-                    "share answered": curve.coverage,
-                    "share wrong": curve.risk,
-                },
-                says=f"{who(name)}, surest answers first",
-            ),
-        ]
-        notes = [self.label, f"n = {self.selective.n:,}"]
-        if self.point is not None:
-            at = np.full(2, self.point.coverage)
-            ends = np.array([0.0, self.point.risk_bound])
-            says = "the certified threshold"
-            marks.append(Line(key="point", ink="accent", x=at, y=ends, dash="dashed", says=says))
-            notes.append(f"certified at {decimals(self.point.threshold, places=3)}")
         top = max(float(np.quantile(curve.high, 0.9)), 1.2 * risk, 0.02)
-        axes = (
-            Axis("share of cases answered", -0.02, 1.02),
-            Axis("share of answers wrong", -0.04 * top, min(1.15 * top, 1.04)),
+        legend = {"curve+confidence_band": "This model, most confident answers first"}
+        legend["diagonal"] = "All cases answered"
+        note = ""
+        if self.point is not None:
+            legend["point"] = "Certified threshold"
+            note = f", certified at {decimals(self.point.threshold, places=3)}"
+        return Frame(
+            title=self.label,
+            subtitle=f"n = {self.selective.n:,}{note}",
+            xlabel="Coverage: share of cases answered",
+            ylabel="Risk: share of answers wrong",
+            xlim=(-0.02, 1.02),
+            ylim=(-0.04 * top, min(1.15 * top, 1.04)),
+            legend=legend,
         )
-        return laid_out(marks, axes, notes, name=name, color=color)
 
-    def _band(self, interval: bool) -> list[Mark]:
-        curve, says = self.selective.curve, UNCERTAIN
-        if not interval:
-            return []
-        return [
-            Band(
-                key="interval",
-                ink="neutral",
-                x=curve.coverage,
-                low=curve.low,
-                high=curve.high,
-                says=says,
+    def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        """The curve with its limits, and the risk of answering everything."""
+        curve, risk, theme = self.selective.curve, self.selective.risk, style.theme
+        drawn: dict[str, list[Any]] = {}
+        if not style.beside_others:
+            level = line(
+                ax, [0.0, 1.0], [risk, risk], color=theme.reference, linewidth=1.0, zorder=2
             )
+            drawn["diagonal"] = [shared(level)]
+        if self.bands:
+            drawn["confidence_band"] = [
+                band(ax, curve.coverage, curve.low, curve.high, **style.of_band)
+            ]
+        width = 1.8 if style.linewidth is None else style.linewidth
+        drawn["curve"] = [
+            line(ax, curve.coverage, curve.risk, linewidth=width, zorder=3, **style.of_line)
         ]
+        if self.point is not None:
+            at, top = [self.point.coverage] * 2, self.point.risk_bound
+            mark = line(
+                ax, at, [0.0, top], color=theme.accent, linewidth=1.4, linestyle="--", zorder=2.8
+            )
+            drawn["point"] = [mark]
+        return drawn
 
 
 def risk_coverage_diagram(
@@ -149,7 +136,7 @@ def risk_coverage_diagram(
     Returns
     -------
     RiskCoverageDiagram
-        With `plot`, `chart`, `save` and `to_frame`.
+        With `plot`, `save` and `to_frame`.
 
     Examples
     --------
@@ -158,17 +145,14 @@ def risk_coverage_diagram(
     """
     if point is not None and not isinstance(point, OperatingPoint):
         raise InputError(
-            "must be an operating point",
+            f"`point` must be an operating point; it is {show_value(point)}.",
             argument="point",
-            seen=point,
-            cure="Take one from {certify}, such as {example}.",
-            certify=Function("certify"),
-            example=Code("certify(...).above"),
+            hint="Take one from `certify`, such as certify(...).above.",
         )
     if isinstance(y_true, Selective):
         if y_prob is not None or cluster is not None or abstained or options:
             raise InputError(
-                "must be left out beside a Selective", argument="y_prob", cure="Pass it alone."
+                "Beside a Selective, everything else must be left out.", argument="y_prob"
             )
         return RiskCoverageDiagram(y_true, point)
     curve = selective(

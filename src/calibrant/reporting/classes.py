@@ -17,7 +17,7 @@ from calibrant.inference.resampling import cell_predictions
 from calibrant.io.scan import ClassSketches
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.reporting.sentences import number
 
 __all__ = ["ClassFindings", "ConfidentError", "classes_of", "classes_view"]
@@ -25,7 +25,6 @@ __all__ = ["ClassFindings", "ConfidentError", "classes_of", "classes_view"]
 CONFIDENT = 0.9
 MOST_ASSESSED = 64
 MOST_CLASSES, MOST_PICTURES, MOST_ERRORS = 12, 8, 12
-RESAMPLES = 200
 
 
 @dataclass(frozen=True)
@@ -115,9 +114,7 @@ def classes_of(sketches: ClassSketches, *, confidence: float, seed: int) -> Clas
     finding = _corrected(finding, len(sketches.each))
     worst = [group.key for group in finding.groups if group.assessment is not None]
     diagrams = {
-        key: reliability_diagram(
-            finding.sketches[key], assessment=finding[key], resamples=RESAMPLES
-        )
+        key: reliability_diagram(finding.sketches[key], assessment=finding[key])
         for key in worst[:MOST_PICTURES]
     }
     errors, confident, wrong, expected = [], 0, 0, 0.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant._format import decimals, p_text, percent
 from calibrant.inference.assessment import FINDINGS, Finding
-from calibrant.reporting.charts import FEW_ENOUGH_FOR_BANDS, MOST_EXPLORED, MOST_SHOWN
+from calibrant.reporting.charts import MOST_SHOWN
 from calibrant.reporting.classes import classes_view
 from calibrant.reporting.decisions import decisions_view
 from calibrant.reporting.profile import profile_view
@@ -66,10 +66,8 @@ def contents_of(summary: Summary) -> dict[str, Any]:
         **verdict,
         "sections": _sections(several, summary.classes is not None),
         "alternative": " ".join(_alternative(group) for group in groups[:MOST_DESCRIBED]),
-        "legend": _legend(len(groups)),
         "caption": _caption(groups),
         "forest": FOREST if several else "",
-        "explore": _explore(summary),
         "table": _table(summary) if several else None,
         "classes": classes_view(summary.classes, shown_names),
         "groups": [_particulars(group) for group in groups],
@@ -111,7 +109,7 @@ def _verdict(summary: Summary) -> dict[str, Any]:
         f"{number(one.noise_floor.value)}."
     )
     if one.miscalibrated:
-        largest += f" {worst.diagram.verdict}."
+        largest += f" {worst.diagram.verdict.sentence}."
     rest = next((group for group in summary.groups if group.stands_for > 1), None)
     if rest is not None:
         others.append(
@@ -251,24 +249,22 @@ def _particulars(group: GroupSummary) -> dict[str, Any]:
 
 
 def _curve(group: GroupSummary) -> dict[str, Any]:
-    diagram = group.diagram
-    band = (diagram.band.low, diagram.band.high) if diagram.resamples else ()
+    curve = group.diagram.curve
+    band = (curve.low, curve.high) if group.diagram.bands else ()
     wanted = np.linspace(0.0, 1.0, CURVE_STEPS)
-    places = [int(np.argmin(np.abs(diagram.grid - t))) for t in wanted]
+    shown = np.flatnonzero(curve.drawn)
+    places = [
+        int(shown[np.argmin(np.abs(curve.prediction[shown] - t))]) for t in wanted if shown.size
+    ]
     rows = [
         [
-            *(
-                number(float(column[k]))
-                for column in (diagram.smoothed_predictions, diagram.regression, *band)
-            ),
-            f"{int(diagram.rows[k]):,}",
+            *(number(float(column[k])) for column in (curve.prediction, curve.observed, *band)),
+            f"{curve.effective_rows[k]:,.0f}",
         ]
         for k in dict.fromkeys(places)
-        if diagram.rows[k] > 0
     ]
     ends = ["Band from", "to"] if band else []
-    columns = ["Predicted", "Happened", *ends, "Rows nearby"]
-    return {"columns": columns, "rows": rows}
+    return {"columns": ["Predicted", "Observed", *ends, "Effective rows"], "rows": rows}
 
 
 def _repair(group: GroupSummary) -> dict[str, Any]:
@@ -308,47 +304,20 @@ def _alternative(group: GroupSummary) -> str:
     )
 
 
-def _legend(groups: int) -> str:
-    if groups <= MOST_SHOWN:
-        return "Shown"
-    return (
-        f"Shown: of {groups}, the {MOST_SHOWN} with the largest error. Tick others to see them too."
-    )
-
-
 def _caption(groups: Sequence[GroupSummary]) -> str:
-    bands = all(group.diagram.resamples for group in groups)
+    bands = all(group.diagram.bands for group in groups)
     clusters = (
-        " There are no bands: they would take rows of one cluster to be independent."
-        if not bands
-        else ""
+        ""
+        if bands
+        else " There are no bands: they would take rows of one cluster to be independent."
     )
-    if len(groups) > 1:
-        few = len(groups) <= FEW_ENOUGH_FOR_BANDS
-        band = " The shade around a curve is its uncertainty." if bands and few else ""
-        return (
-            "How often the event came, against what was predicted: one curve for each. A calibrated "
-            "model runs along the diagonal. Below it, predictions are too high; above it, too low. A "
-            f"solid curve is thick where many predictions are, and pale where there are hardly any rows."
-            f"{band}{clusters} Point at a curve to read it."
-        )
-    band = " If the curve stays inside the grey band, chance explains it." if bands else clusters
-    return (
-        "How often the event came, against what was predicted. A calibrated model runs along the "
-        f"diagonal. Below it, predictions are too high; above it, too low.{band} The shaded area, "
-        "weighted by the width of the curve, is the SmoothECE. Point at the curve to read it."
-    )
-
-
-def _explore(summary: Summary) -> str:
-    few = (
-        f" Shown are the {MOST_EXPLORED} with the largest error."
-        if len(summary.groups) > MOST_EXPLORED
-        else ""
+    which = (
+        f" Shown are the {MOST_SHOWN} with the largest error." if len(groups) > MOST_SHOWN else ""
     )
     return (
-        "Smoothing less follows the noise, smoothing more hides the error. At 0 the bandwidth equals "
-        f"the error itself, which leaves nothing to choose.{few}"
+        "Observed frequency against predicted probability. A calibrated model runs along the diagonal. "
+        "Below it, predictions are too high; above it, too low. The curve is thick where many predictions "
+        f"are.{clusters}{which}"
     )
 
 
@@ -364,18 +333,16 @@ def _terms() -> list[dict[str, str]]:
             ("p-value", "How often a calibrated model would show an error this large or larger."),
             ("Observed / expected", "Number of events divided by the sum of the predictions: below "
              "1, more was promised than came."),
-            ("Band around the curve", "How much the curve would move if the rows were drawn again. It "
-             "is not an interval for the true curve, which smoothing bends too."),
+            ("Confidence band", "Where the curve of the whole population lies, smoothed as this one is."),
+            ("Consistency band", "Where the curve of a calibrated model would lie."),
             ("Verdict", "; ".join(f"“{word}”: {said}" for word, said in FINDINGS.items()) + "."),
         )
     ]  # fmt: skip
 
 
 def _provenance(summary: Summary) -> list[str]:
-    resamples = max(group.diagram.resamples for group in summary.groups)
-    drawn = f", {resamples:,} resamples" if resamples else ""
     return [
-        f"calibrant {summary.version}, seed {summary.seed}, scale {summary.scale}{drawn}. "
+        f"calibrant {summary.version}, seed {summary.seed}, scale {summary.scale}. "
         "The same data and seed give the same page, byte for byte.",
         "Every interval and p-value takes the rows for independent, unless clusters were given. "
         "Several predictions of one event are not independent.",

@@ -4,38 +4,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from html import escape
 from importlib.resources import files
 from typing import Any
 
 from calibrant._optional import require
 from calibrant.io.progress import Progress
-from calibrant.plotting.diagram import Diagram
-from calibrant.plotting.panels import MOST_COLORS
-from calibrant.plotting.smooth import ReliabilityDiagram
+from calibrant.plotting.reliability import ReliabilityDiagram
 from calibrant.reporting.charts import (
     DARK_OF_LIGHT,
-    MOST_EXPLORED,
-    MOST_SHOWN,
-    Look,
     color_variable,
-    explored,
     forest_svg,
-    key_of,
-    keyed_svg,
-    looks,
-    main_spec,
-    overview,
-    small_svg,
-    svg,
+    overview_svg,
+    picture_svg,
 )
 from calibrant.reporting.contents import contents_of
 from calibrant.reporting.summary import GroupSummary, Summary, shown_names
 
-__all__ = ["escaped", "json_in_html", "render_html", "render_markdown"]
+__all__ = ["escaped", "render_html", "render_markdown"]
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#|~])")
 
@@ -54,41 +43,27 @@ def render_html(summary: Summary) -> str:
     """One self-contained page, as text: it opens from disk and sends no request."""
     jinja2 = require("jinja2", caller="report")
     markup = jinja2.filters.Markup
-    diagrams = {group.name: group.diagram for group in summary.groups}
-    worst = [group.name for group in summary.groups]  # the worst first
-    told_apart = looks(summary.came if len(worst) <= MOST_COLORS else worst)
-    shown = {name: diagrams[name] for name in worst[:MOST_SHOWN]}
-    drawing = Progress(len(worst) + 2, doing="drawing")
-    explore, steps = explored({name: diagrams[name] for name in worst[:MOST_EXPLORED]}, told_apart)
-    charts = {
-        "colors": DARK_OF_LIGHT,
-        "steps": steps,
-        "charts": {"main": main_spec(diagrams, told_apart), "explore": explore},
-    }
+    diagrams = {group.name: group.diagram for group in summary.groups}  # the worst first
+    drawing = Progress(len(diagrams) + 2, doing="drawing")
+    picture = overview_svg(diagrams)
     drawing.advance(1)
-    picture = overview(shown, told_apart)
     pictures = []
     for group in summary.groups:
-        color = told_apart[group.name].color
-        pictures.append(_pictures(group, len(diagrams) > 1, color, markup))
+        pictures.append(_pictures(group, len(diagrams) > 1, markup))
         drawing.advance(1)
-    scripts = [_libraries(), _text("page.js")]
+    script = _text("page.js")
     html: str = _template().render(
         page=contents_of(summary),
-        legend=_legend(diagrams, shown, told_apart),
-        picture=markup(svg(picture, _title(", ".join(shown)))),
-        key=key_of(picture),
+        picture=markup(_labelled(picture, _title(", ".join(diagrams)))),
         forest=markup("" if summary.finding is None else forest_svg(summary)),
         multiples=[
-            markup(small_svg(diagram, _title(name)))
+            markup(_labelled(picture_svg(diagram), _title(name)))
             for name, diagram in _multiples(summary).items()
         ],
         pictures=pictures,
-        policy=_policy(scripts),
+        policy=_policy([script]),
         style=markup(_text("page.css") + _colors()),
-        charts=markup(json_in_html(charts)),
-        notice=_text("notice.txt"),
-        scripts=[markup(script) for script in scripts],
+        scripts=[markup(script)],
     )
     drawing.advance(1)
     drawing.close()
@@ -101,39 +76,19 @@ def _multiples(summary: Summary) -> dict[str, ReliabilityDiagram]:
     return dict(zip(shown_names(diagrams), diagrams.values(), strict=True))
 
 
-def _legend(
-    diagrams: Mapping[str, Diagram], shown: Collection[str], looks: Mapping[str, Look]
-) -> list[dict[str, Any]]:
-    """Names with the look of their curve and what is wrong, the worst first; none for a single one."""
-    if len(diagrams) == 1:
-        return []
-    return [
-        {
-            "name": name,
-            "color": color_variable(looks[name].color),
-            "dash": looks[name].dash,
-            "shown": name in shown,
-            "said": diagram.short_verdict,
-        }
-        for name, diagram in diagrams.items()
-    ]
-
-
-def _pictures(group: GroupSummary, several: bool, color: str, markup: Any) -> dict[str, Any]:
-    """Small pictures of one group: with its regions marked, and before and after recalibration."""
-    own = markup(small_svg(group.diagram, _title(group.name), color))
-    after = ""
+def _pictures(group: GroupSummary, several: bool, markup: Any) -> dict[str, Any]:
+    """Pictures of one group: its diagram, before and after recalibration, its profile and its decisions."""
+    own = markup(_labelled(picture_svg(group.diagram), _title(group.name)))
+    after = profile = decisions = ""
     if group.repair is not None and not group.repair.left_alone:
         title = _title(f"{group.name}, recalibrated")
-        after = markup(small_svg(group.repair.diagram, title, color))
-    profile = ""
-    if group.profile_panel is not None:
-        title = group.profile_panel.in_words()
-        profile = markup(keyed_svg(group.profile_panel, title))
-    decisions = ""
+        after = markup(_labelled(picture_svg(group.repair.diagram), title))
+    if group.profile_diagram is not None:
+        label = f"{group.name}: {group.profile_diagram.label}"
+        profile = markup(_labelled(picture_svg(group.profile_diagram), label))
     if group.decisions is not None:
-        title = f"Decision curve of {group.name}: {group.decisions.label}"
-        decisions = markup(keyed_svg(group.decisions.panel(), title))
+        label = f"Decision curve of {group.name}: {group.decisions.label}"
+        decisions = markup(_labelled(picture_svg(group.decisions), label))
     return {
         "marked": own if several else "",
         "before": "" if several else own,
@@ -143,20 +98,13 @@ def _pictures(group: GroupSummary, several: bool, color: str, markup: Any) -> di
     }
 
 
+def _labelled(svg: str, label: str) -> str:
+    """SVG that screen readers announce by a label."""
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label, quote=True)}" ', 1)
+
+
 def _title(name: str) -> str:
     return f"Reliability diagram of {name}"
-
-
-def json_in_html(value: Any) -> str:
-    r"""JSON that cannot end the script element that holds it.
-
-    Examples
-    --------
-    >>> json_in_html({"name": "</script>"})
-    '{"name":"\\u003c/script\\u003e"}'
-    """
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _policy(scripts: list[str]) -> str:
@@ -184,13 +132,6 @@ def _colors() -> str:
 
 def _text(name: str) -> str:
     return (files("calibrant.reporting") / name).read_text(encoding="utf-8")
-
-
-@cache
-def _libraries() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script."""
-    bundle: str = require("vl_convert", caller="report").javascript_bundle()
-    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def render_markdown(summary: Summary) -> str:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assessment import Assessment
 from calibrant.plotting.binned import binned_diagram
 from calibrant.plotting.decision_curve import decision_curve
-from calibrant.plotting.panel import Panel
+from calibrant.plotting.diagram import Diagram
 from calibrant.plotting.risk_coverage import risk_coverage_diagram
 
-__all__ = ["profile_panel", "profile_view"]
+__all__ = ["profile_diagram", "profile_view"]
 
 ATTRIBUTES_BINS = 10
 
 
-def profile_panel(sketch: Sketch, assessment: Assessment) -> Panel | None:
+def profile_diagram(sketch: Sketch, assessment: Assessment) -> Diagram | None:
     """The picture of a field, from the sketch.
 
     The decision curve for clinicians, the attributes diagram for forecasters, and for the answers of
@@ -30,14 +31,13 @@ def profile_panel(sketch: Sketch, assessment: Assessment) -> Panel | None:
         declined = round(sketch.n / profile["coverage"].value) - sketch.n
         curve = risk_coverage_diagram(sketch, abstained=declined, **settings)
         # The sketch does not say which rows are of one cluster, and limits without it are too narrow.
-        return curve.panel(interval=assessment.clusters is None)
+        return replace(curve, bands=assessment.clusters is None)
     if assessment.clusters is not None:
         return None
     if profile.name == "clinical":
-        return decision_curve(sketch, **settings).panel()
+        return decision_curve(sketch, **settings)
     if profile.name == "weather":
-        diagram = binned_diagram(sketch, bins=ATTRIBUTES_BINS, **settings)
-        return diagram.panel(attributes=profile, axes="probability")
+        return binned_diagram(sketch, n_bins=ATTRIBUTES_BINS, attributes=True, **settings)
     return None
 
 

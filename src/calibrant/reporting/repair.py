@@ -16,7 +16,7 @@ from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.scores import brier_score, log_loss
-from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 
 __all__ = ["Repair", "Scores", "cluster_halves", "halves", "repair_of"]
@@ -24,7 +24,6 @@ __all__ = ["Repair", "Scores", "cluster_halves", "halves", "repair_of"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-RESAMPLES = 100
 NODES = 1 << 13
 """Enough for three digits of every score, at an eighth of the cost of the default grid."""
 
@@ -90,7 +89,7 @@ def repair_of(
     diagram = reliability_diagram(
         repaired,
         confidence=assessment.confidence,
-        resamples=RESAMPLES if assessment.clusters is None else 0,
+        bands=assessment.clusters is None,
         seed=seed,
     )
     before = Scores(assessment.smooth_ece, assessment.brier.value, assessment.log_loss.value)

@@ -15,7 +15,7 @@ from calibrant.data.points import Points
 from calibrant.data.sketch import Sketch, are_hard_labels
 from calibrant.inference.assessment import Finding
 from calibrant.inference.direction import Region
-from calibrant.plotting.smooth import ReliabilityDiagram
+from calibrant.plotting.reliability import ReliabilityDiagram
 from calibrant.reporting.repair import Scores
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def meaning(group: GroupSummary) -> list[str]:
 def region_text(group: GroupSummary) -> list[str]:
     """Where the error comes from, largest part first."""
     said = []
-    for region in group.diagram.regions:
+    for region in group.assessment.direction.regions:
         side = "too high" if region.gap > 0 else "too low"
         outcome = "less" if region.gap > 0 else "more"
         said.append(
@@ -133,9 +133,10 @@ def region_text(group: GroupSummary) -> list[str]:
 
 def _errors(diagram: ReliabilityDiagram, region: Region) -> tuple[NDArray[Any], NDArray[Any]]:
     """Which points of the grid lie in a region, and how much error at each."""
-    inside = (diagram.grid >= region.low) & (diagram.grid <= region.high)
-    gap = (diagram.regression - diagram.smoothed_predictions)[inside]
-    return inside, np.nan_to_num(np.abs(gap) * diagram.density[inside])
+    curve = diagram.curve
+    inside = (curve.position >= region.low) & (curve.position <= region.high)
+    gap = (curve.observed - curve.prediction)[inside]
+    return inside, np.nan_to_num(np.abs(gap) * curve.weight[inside])
 
 
 def told_apart(old: float, new: float) -> tuple[str, str]:
@@ -189,7 +190,7 @@ def _range(low: float, high: float) -> str:
 def densest_half(diagram: ReliabilityDiagram, region: Region) -> tuple[float, float]:
     """The shortest range of predictions that makes half of a region's part of the error."""
     inside, error = _errors(diagram, region)
-    grid, sums = diagram.grid[inside], np.cumsum(error)
+    grid, sums = diagram.curve.position[inside], np.cumsum(error)
     ends = np.searchsorted(sums, np.concatenate([[0.0], sums[:-1]]) + sums[-1] / 2)
     starts = np.flatnonzero(ends < grid.size)
     first = starts[np.argmin(grid[ends[starts]] - grid[starts])]

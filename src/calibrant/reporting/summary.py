@@ -16,13 +16,13 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
 from calibrant.io.progress import Progress
 from calibrant.measures.catalogue import Measured, measure_all
+from calibrant.measures.result_record import plain
 from calibrant.plotting.decision_curve import DecisionCurve
-from calibrant.plotting.diagram import plain
-from calibrant.plotting.panel import Panel
-from calibrant.plotting.smooth import ReliabilityDiagram, reliability_diagram
+from calibrant.plotting.diagram import Diagram
+from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.reporting.classes import ClassFindings
 from calibrant.reporting.decisions import decisions_of
-from calibrant.reporting.profile import profile_panel
+from calibrant.reporting.profile import profile_diagram
 from calibrant.reporting.repair import Repair, repair_of
 from calibrant.reporting.sentences import notes_on
 
@@ -37,7 +37,6 @@ __all__ = [
 ]
 
 Halves: TypeAlias = tuple[Sketch, Sketch]
-RESAMPLES = 400
 MOST_WITH_DECISIONS = 3
 SCHEMA = "calibrant.report/2"
 OTHER_MEASURES = (
@@ -72,7 +71,7 @@ class GroupSummary:
         What to know about the rows.
     stands_for : int
         How many groups it is; 1 unless it is the rest of a long list.
-    profile_panel : Panel or None
+    profile_diagram : Diagram or None
         The picture that belongs to the profile of the assessment, where it has one.
     decisions : DecisionCurve or None
         Net benefit of acting on the predictions, where there are few groups.
@@ -87,7 +86,7 @@ class GroupSummary:
     measures: tuple[Measured, ...]
     notes: tuple[str, ...]
     stands_for: int = 1
-    profile_panel: Panel | None = None
+    profile_diagram: Diagram | None = None
     decisions: DecisionCurve | None = None
     no_decisions: str = ""
 
@@ -97,7 +96,7 @@ class GroupSummary:
             "name": self.name,
             "groups": self.stands_for,
             "assessment": self.assessment.to_dict(),
-            "regions": [asdict(region) for region in self.diagram.regions],
+            "regions": [asdict(region) for region in self.assessment.direction.regions],
             "recalibration": None if self.repair is None else self.repair.to_dict(),
             "decisions": None if self.decisions is None else self.decisions.to_dict(),
             "measures": [
@@ -234,17 +233,16 @@ def _summary_of(
     name: str, sketch: Sketch, assessment: Assessment, dealt: Halves | None, stands_for: int
 ) -> GroupSummary:
     independent = assessment.clusters is None
-    resamples = RESAMPLES if independent else 0  # the bands would take the rows to be independent
     repairable = independent or dealt is not None
     return GroupSummary(
         name=name,
         assessment=assessment,
-        diagram=reliability_diagram(sketch, assessment=assessment, resamples=resamples),
+        diagram=reliability_diagram(sketch, assessment=assessment),
         repair=repair_of(sketch, assessment, dealt) if repairable else None,
         measures=measure_all(sketch, which=OTHER_MEASURES).lines,
         notes=notes_on(sketch, clusters=assessment.clusters),
         stands_for=stands_for,
-        profile_panel=profile_panel(sketch, assessment),
+        profile_diagram=profile_diagram(sketch, assessment),
     )
 
 

@@ -1,0 +1,501 @@
+"""The frame of a picture: titles, labels, limits and legend around its axes, laid out in inches."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._arguments import is_number
+from calibrant._files import replaced_when_whole
+from calibrant._optional import require
+from calibrant.errors import InputError, show_value
+from calibrant.plotting.artists import STRIP, display_name
+from calibrant.plotting.themes import Theme
+
+__all__ = [
+    "Frame",
+    "FrameOptions",
+    "Layout",
+    "framed",
+    "probability_frame",
+    "set_names",
+    "svg_of",
+    "write",
+    "write_legend",
+]
+
+Floats = NDArray[np.float64]
+
+FORMATS = ("svg", "pdf", "png")
+PANEL, SMALL_PANEL = 3.5, 2.5
+"""Inches of a side of square axes, alone and among several."""
+LEFT, RIGHT, ABOVE, BELOW, MARGIN = 0.72, 0.25, 0.14, 0.56, 0.14
+"""Inches around axes, for ticks and labels, and at the edge of the figure."""
+LINE = 0.2
+"""Inches of a line of text, and of a name along an axis."""
+NAME = 0.34
+FONT, SMALL = 10.0, 9.0
+CHARACTER = 0.0082
+"""Inches of an average character, for each point of its size."""
+LARGEST_FIGURE = 100.0
+MOST_LEGEND_ENTRIES = 3
+ROWS_SHOWN = 0.995
+"""Share of the rows, and of the error, that shortened axes must hold."""
+SHORTEST_AXES = 0.2
+"""Axes end at 1, or where all that matters lies below this."""
+ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+PREDICTED, OBSERVED = "Predicted probability", "Observed frequency"
+
+
+class FrameOptions(TypedDict, total=False):
+    """Texts, limits and legend of a new figure."""
+
+    title: str | None
+    subtitle: str | None
+    xlabel: str | None
+    ylabel: str | None
+    xlim: tuple[float, float] | None
+    ylim: tuple[float, float] | None
+    legend: bool
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stands around the artists of a diagram.
+
+    Attributes
+    ----------
+    title, subtitle : str
+        The finding in one line, and the number with its interval.
+    xlabel, ylabel : str
+    xlim, ylim : pair of float
+    legend : mapping of str to str
+        Texts, by the keys of the artists that they explain, joined by "+"; at most three.
+    muted : bool
+        Whether the finding is that nothing was found.
+    square : bool
+        Both axes have the same unit.
+    names : tuple of str
+        Labels along the vertical axis, at 0, 1, 2, ...
+    """
+
+    title: str
+    subtitle: str
+    xlabel: str
+    ylabel: str
+    xlim: tuple[float, float]
+    ylim: tuple[float, float]
+    legend: Mapping[str, str] = field(default_factory=dict)
+    muted: bool = False
+    square: bool = False
+    names: tuple[str, ...] = ()
+
+    @property
+    def aspect(self) -> float:
+        """Height of the axes over their width."""
+        if not self.square:
+            return 0.9
+        return (self.ylim[1] - self.ylim[0]) / (self.xlim[1] - self.xlim[0])
+
+
+def framed(frame: Frame, asked: FrameOptions) -> Frame:
+    """The frame with the texts and limits that were asked for."""
+    changes: dict[str, Any] = {k: v for k, v in asked.items() if v is not None and k != "legend"}
+    for key in ("title", "subtitle", "xlabel", "ylabel"):
+        if key in changes:
+            changes[key] = display_name(changes[key], 120)
+    if "title" in changes:
+        changes["muted"] = False
+    if "xlim" in changes or "ylim" in changes:
+        changes["square"] = False
+    if asked.get("legend") is False:
+        changes["legend"] = {}
+    return replace(frame, **changes)
+
+
+def probability_limits(
+    p: Floats, weight: Floats, x: Floats, y: Floats, error: Floats
+) -> tuple[float, float]:
+    """Ends of axes of probabilities: 0 and 1, or nearer where the rest holds hardly rows and no error.
+
+    Parameters
+    ----------
+    p, weight : float64[k]
+        Predictions and their weight.
+    x, y, error : float64[m]
+        Points of what is drawn, and the share of the error at each.
+    """
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y, error = x[known], y[known], error[known]
+    for flipped in (False, True):
+        if flipped:
+            p, x, y = 1.0 - p, 1.0 - x, 1.0 - y
+        order = np.argsort(p)
+        passed = np.cumsum(weight[order])
+        rows = float(p[order][np.searchsorted(passed, ROWS_SHOWN * passed[-1]).clip(0, p.size - 1)])
+        turn = np.argsort(x)
+        sums = np.cumsum(error[turn])
+        reach = rows
+        if sums.size and sums[-1] > 0.0:
+            reach = max(reach, float(x[turn][np.searchsorted(sums, ROWS_SHOWN * sums[-1])]))
+        inside = x <= reach
+        reach = max(reach, float(np.max(y[inside], initial=0.0)))
+        if reach < SHORTEST_AXES:
+            power = 10.0 ** np.floor(np.log10(max(reach, 1e-9)))
+            end = next(float(f"{m * power:.3g}") for m in ROUND if m * power >= reach)
+            return (1.0 - end, 1.0) if flipped else (0.0, end)
+    return 0.0, 1.0
+
+
+def probability_frame(limits: tuple[float, float] = (0.0, 1.0), **fields: Any) -> Frame:
+    """Square axes of observed frequency against predicted probability, with a strip for the histogram."""
+    low, high = limits
+    span = high - low
+    note = (
+        ""
+        if span >= 1.0
+        else f" (axis ends at {high:g})"
+        if low <= 0.0
+        else f" (axis starts at {low:g})"
+    )
+    settings: dict[str, Any] = {
+        "xlabel": PREDICTED + note,
+        "ylabel": OBSERVED,
+        "xlim": (low - 0.02 * span, high + 0.02 * span),
+        "ylim": (low + (STRIP[0] - 0.01) * span, high + 0.02 * span),
+        "square": True,
+    }
+    return Frame(**{**settings, **fields})
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A new figure with axes for frames, side by side in rows, and room for titles and a legend.
+
+    Attributes
+    ----------
+    figure, axes
+        matplotlib's.
+    legend_at : pair of float
+        Upper left corner of the legend, in fractions of the figure.
+    """
+
+    figure: Any
+    axes: list[Any]
+    legend_at: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls,
+        frames: Sequence[Frame],
+        theme: Theme,
+        *,
+        names: Sequence[str] = (),
+        columns: int = 1,
+        legend_lines: int = 0,
+        title: str = "",
+        beside: Frame | None = None,
+        figsize: tuple[float, float | None] | None = None,
+        pyplot: bool = False,
+    ) -> Layout:
+        """Axes as large as usual, or as large as fit a figure of this size.
+
+        Parameters
+        ----------
+        frames : sequence of Frame
+            One for each of the axes.
+        theme : Theme
+            Colours.
+        names : sequence of str
+            Above the title of each, in place of it.
+        columns : int
+            Axes in a row.
+        legend_lines : int
+            Entries of the legend, below everything.
+        title : str
+            Above everything.
+        beside : Frame, optional
+            At the right of all others, as tall as they are; of named lines.
+        figsize : pair, optional
+            Inches; the height may be None.
+        pyplot : bool
+            Whether pyplot shows the figure.
+        """
+        rows = -(-len(frames) // columns)
+        several = len(frames) > 1
+        first = frames[0]
+        left = LEFT - (0.12 if several else 0.0) + (0.0 if first.square else 0.2)
+        left += _names_width(frames)
+        extra = 0.0 if beside is None else LEFT + _names_width([beside]) + PANEL + RIGHT
+        side = SMALL_PANEL if several else PANEL
+        if figsize is not None:
+            side = max((figsize[0] - extra) / columns - left - RIGHT, 0.4)
+        texts = [
+            _lines(frame, name, left + side)
+            for frame, name in zip(frames, names or [""] * len(frames), strict=True)
+        ]
+        above = ABOVE + LINE * max(len(lines) for lines in texts)
+        legend = LINE * legend_lines + (0.1 if legend_lines else 0.0)
+        head = 0.32 if title else 0.0
+        tall = NAME * len(first.names) + 0.1 if first.names else side * first.aspect
+        if figsize is not None and figsize[1] is not None:
+            tall = max((figsize[1] - legend - head) / rows - above - BELOW, 0.4)
+            if first.square:
+                side = min(side, tall / first.aspect)
+                tall = side * first.aspect
+        width = columns * (left + side + RIGHT) + extra if figsize is None else figsize[0]
+        height = head + rows * (above + tall + BELOW) + legend
+        if figsize is not None and figsize[1] is not None:
+            height = figsize[1]
+        layout = cls(
+            _new_figure((width, height), theme, pyplot), [], (MARGIN / width, legend / height)
+        )
+        if title:
+            layout._write(theme, (MARGIN, height - 0.27), title, FONT + 1.0, True, "ink")
+        for k, (frame, lines) in enumerate(zip(frames, texts, strict=True)):
+            row, column = divmod(k, columns)
+            x = column * (left + side + RIGHT)
+            top = height - head - row * (above + tall + BELOW) - above
+            own = min(tall, side * frame.aspect) if frame.square else tall
+            layout._add(theme, frame, (x + left, top - own, side, own))
+            for depth, (line, bold, color) in enumerate(lines):
+                at = (x + MARGIN, top + above - 0.1 - LINE * (depth + 0.8))
+                layout._write(theme, at, line, FONT if bold else SMALL, bold, color)
+        if beside is not None:
+            x = width - PANEL - RIGHT
+            low = legend + BELOW
+            layout._add(theme, beside, (x, low, PANEL, height - head - low - ABOVE - LINE))
+            at = (width - extra + MARGIN, height - head - 0.1 - 0.8 * LINE)
+            layout._write(theme, at, beside.title, FONT, True, "ink")
+        return layout
+
+    def _add(self, theme: Theme, frame: Frame, box: tuple[float, float, float, float]) -> None:
+        """Axes in a box, in inches from the lower left."""
+        width, height = self.figure.get_size_inches()
+        x, y, wide, tall = box
+        ax = self.figure.add_axes((x / width, y / height, wide / width, tall / height))
+        _dress(ax, frame, theme)
+        self.axes.append(ax)
+
+    def _write(
+        self, theme: Theme, at: tuple[float, float], line: str, size: float, bold: bool, color: str
+    ) -> None:
+        """A line of text, in inches from the lower left."""
+        width, height = self.figure.get_size_inches()
+        style = {"fontweight": "bold" if bold else "normal", "color": getattr(theme, color)}
+        text = self.figure.text(at[0] / width, at[1] / height, line, fontsize=size, **style)
+        text.set_parse_math(False)
+
+
+def _names_width(frames: Sequence[Frame]) -> float:
+    """Inches of the longest name along an axis."""
+    lengths = [len(line) for frame in frames for name in frame.names for line in name.splitlines()]
+    return 0.85 * CHARACTER * SMALL * max(lengths, default=0)
+
+
+def _lines(frame: Frame, name: str, inches: float) -> list[tuple[str, bool, str]]:
+    """Lines above axes: text, whether it is bold, and its colour."""
+    room = max(int((inches + RIGHT) / (CHARACTER * FONT)), 12)
+    title = wrap(frame.title, room)
+    if name:
+        lines = [(line, True, "ink") for line in wrap(name, room)]
+        lines += [(line, False, "muted") for line in wrap(frame.title, int(room * FONT / SMALL))]
+    else:
+        lines = [(line, True, "muted" if frame.muted else "ink") for line in title]
+    lines += [
+        (line, False, "muted") for line in wrap(frame.subtitle, int(1.1 * room * FONT / SMALL))
+    ]
+    return lines
+
+
+def _new_figure(size: tuple[float, float], theme: Theme, pyplot: bool) -> Any:
+    if not all(is_number(side) and 1.0 <= side <= LARGEST_FIGURE for side in size):
+        raise InputError(
+            f"`figsize` must be two numbers of inches, 1 to 100; it is {show_value(size)}.",
+            argument="figsize",
+        )
+    home = require("matplotlib.pyplot" if pyplot else "matplotlib.figure", caller="plot")
+    return (home.figure if pyplot else home.Figure)(figsize=size, facecolor=theme.paper)
+
+
+def _dress(ax: Any, frame: Frame, theme: Theme) -> None:
+    """Labels, ticks, limits and spines of axes of our own."""
+    ax.set_facecolor(theme.paper)
+    for name, spine in ax.spines.items():
+        spine.set_visible(name in ("left", "bottom"))
+        spine.set_color(theme.reference)
+        spine.set_linewidth(0.8)
+    ax.tick_params(colors=theme.ink, color=theme.reference, labelsize=SMALL, length=3, width=0.8)
+    ax.set_xlabel(frame.xlabel, fontsize=FONT, color=theme.ink)
+    ax.set_ylabel(frame.ylabel, fontsize=FONT, color=theme.ink)
+    for text in (ax.xaxis.label, ax.yaxis.label):
+        text.set_parse_math(False)
+    ax.set_xlim(*frame.xlim)
+    ax.set_ylim(*frame.ylim)
+    if frame.names:
+        set_names(ax, frame.names)
+    elif frame.square:
+        ticks = nice_ticks(*frame.xlim)
+        ax.set_xticks(ticks)
+        ax.set_yticks(ticks)
+
+
+def set_names(ax: Any, names: Sequence[str]) -> None:
+    """Names along the vertical axis, as they are: no mathematics in them."""
+    ax.set_yticks(range(len(names)), labels=names)
+    for text in ax.get_yticklabels():
+        text.set_parse_math(False)
+
+
+def nice_ticks(low: float, high: float) -> Floats:
+    """About five round values between two ends.
+
+    Examples
+    --------
+    >>> nice_ticks(-0.02, 1.02).tolist()
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    raw = (high - low) / 5.0
+    power = 10.0 ** np.floor(np.log10(raw))
+    step = power * min((1.0, 2.0, 5.0, 10.0), key=lambda m: abs(np.log(m * power / raw)))
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    return np.asarray(np.round(np.arange(first, last + 1) * step, 12) + 0.0)
+
+
+def write_legend(
+    layout: Layout, artists_of: Mapping[str, list[Any]], legend: Mapping[str, str], theme: Theme
+) -> None:
+    """Legend below the axes: keys of the artists, each with its text."""
+    handles, texts = [], []
+    for key, text in legend.items():
+        artists = [artists_of[one][0] for one in key.split("+") if artists_of.get(one)]
+        if artists:
+            handles.append(_handle(artists))
+            texts.append(text)
+    if not handles:
+        return
+    from matplotlib.legend_handler import HandlerTuple
+
+    drawn = layout.figure.legend(
+        handles,
+        texts,
+        loc="upper left",
+        bbox_to_anchor=layout.legend_at,
+        frameon=False,
+        fontsize=SMALL,
+        labelcolor=theme.ink,
+        borderaxespad=0.0,
+        borderpad=0.0,
+        labelspacing=0.45,
+        handler_map={tuple: HandlerTuple(ndivide=1)},
+    )
+    for text in drawn.get_texts():
+        text.set_parse_math(False)
+
+
+def _handle(artists: Sequence[Any]) -> Any:
+    """Keys of a fixed look for artists whose own is not: patches of bands, lines of one width, dots."""
+    from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch, StepPatch
+
+    keys: list[Any] = []
+    for artist in artists:
+        if isinstance(artist, StepPatch):
+            keys.append(Patch(facecolor=artist.get_facecolor(), linewidth=0))
+        elif isinstance(artist, PathCollection):
+            keys.append(
+                Line2D(
+                    [],
+                    [],
+                    marker="o",
+                    linestyle="",
+                    markersize=4.5,
+                    color=artist.get_facecolor()[0],
+                )
+            )
+        elif isinstance(artist, PolyCollection):
+            keys.append(Patch(facecolor=artist.get_facecolor()[0], linewidth=0))
+        elif isinstance(artist, LineCollection):
+            widths = np.atleast_1d(artist.get_linewidth())
+            width = widths[0] if len(widths) == 1 else 1.8
+            keys.append(Line2D([], [], color=artist.get_color()[0], linewidth=width))
+        elif isinstance(artist, Line2D):
+            keys.append(
+                Line2D(
+                    [],
+                    [],
+                    color=artist.get_color(),
+                    linewidth=artist.get_linewidth(),
+                    linestyle=artist.get_linestyle(),
+                )
+            )
+        else:
+            keys.append(artist)
+    return tuple(keys) if len(keys) > 1 else keys[0]
+
+
+@contextmanager
+def _reproducible() -> Iterator[None]:
+    """Text stays text, and nothing in a file depends on the clock or on chance."""
+    import matplotlib
+
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "calibrant", "pdf.fonttype": 42}
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # Text stays in the file, for whoever has a font with these characters.
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        yield
+
+
+METADATA: Mapping[str, Any] = {
+    "svg": {"Date": None, "Creator": "calibrant"},
+    "pdf": {"CreationDate": None, "Creator": "calibrant", "Producer": "calibrant"},
+    "png": {"Software": "calibrant"},
+}
+
+
+NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+
+
+def write(path: str | PathLike[str], make: Callable[[], Any], dpi: int) -> Path:
+    """A figure as a file: whole or not at all, the same bytes for the same figure."""
+    if not isinstance(path, str | PathLike):
+        raise InputError(
+            f"`path` must be the name of a file; it is {show_value(path)}.", argument="path"
+        )
+    target = Path(path)
+    kind = target.suffix.lstrip(".").lower()
+    if kind not in FORMATS:
+        raise InputError(
+            f"`path` must end in .svg, .pdf or .png; it is {show_value(target.name)}.",
+            argument="path",
+        )
+    if not is_number(dpi) or not 1 <= dpi <= 2400:
+        raise InputError(f"`dpi` must be 1 to 2400; it is {show_value(dpi)}.", argument="dpi")
+    buffer = io.BytesIO()
+    with _reproducible():
+        make().savefig(buffer, format=kind, dpi=dpi, metadata=METADATA[kind])
+    with replaced_when_whole(target) as file:
+        Path(file).write_bytes(buffer.getvalue())
+    return target
+
+
+def svg_of(figure: Any) -> str:
+    """A figure as SVG text, to stand in a page."""
+    buffer = io.StringIO()
+    with _reproducible():
+        figure.savefig(buffer, format="svg", metadata=NO_METADATA)
+    text = buffer.getvalue()
+    # A page holds several pictures: no names of groups that would clash.
+    return re.sub(r'<g id="[^"]*">', "<g>", text[text.index("<svg") :])

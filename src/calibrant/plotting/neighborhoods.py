@@ -1,0 +1,501 @@
+"""Kernel neighbourhoods of predictions: the statistics of a reliability diagram, without a picture.
+
+Every row is spread over the axis by a reflected Gaussian kernel of a bandwidth of its own: the larger of
+SmoothECE's and the one at which its neighbourhood holds enough effective rows. At each position of a mesh
+the weighted means of prediction and outcome make a point of the curve. Where no row was widened, the mean
+absolute distance of the points from the diagonal, weighted by the share of rows, is SmoothECE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.points import Points
+
+__all__ = [
+    "Clumps",
+    "Curve",
+    "beta_quantiles",
+    "clumps_outside",
+    "curve_of",
+    "distinct_clumps",
+    "rates",
+    "runs",
+    "wilson",
+]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+EFFECTIVE_ROWS = 40.0
+"""Rows that a neighbourhood should hold where predictions are near one half: n p(1 - p) = 10, the usual rule
+for a rate to be nearly normal. Elsewhere more, as that rule asks, up to a twelfth of the sample."""
+FEWEST_EFFECTIVE_ROWS, SAMPLE_SHARE = 20.0, 1 / 12
+"""Of small samples a twelfth, at least this many: wider neighbourhoods would show no shape."""
+MOST_GROUPS, GROUP_ROWS = 5, 4
+"""Samples too small for a curve are shown as so many groups of so many rows."""
+ENOUGH = 0.4
+"""Share of the wanted rows below which no line is drawn."""
+ENOUGH_TIMES = 4.0
+"""Times the rows wanted at one half, beyond which a line never waits for more."""
+WIDEST = 0.12
+"""Widest bandwidth, in units of probability: two such neighbourhoods on either side cover the axis."""
+WIDEST_SPREAD = 0.2
+"""Largest standard deviation of the predictions in a neighbourhood: beyond it the line would bridge a gap."""
+FRAGMENT = 0.05
+"""Share of the rows from which on a stretch shorter than the widest bandwidth is drawn; others are points."""
+SHORTEST_GAP = 0.05
+"""Length of a gap in the curve below which it is none."""
+REACH = 5.0
+"""Bandwidths beyond which a Gaussian is left out: 6e-7 of its mass."""
+LEVEL = 3.0
+"""Bandwidth, in units of the axis, from which on the reflected kernel is level to the last digit."""
+CELLS_PER_BANDWIDTH = 32.0
+"""Cells merged before smoothing: rows move by at most 1/64 of a bandwidth."""
+POINTS_PER_BANDWIDTH = 12.0
+MOST_POINTS = 4096
+PILOT_POINTS = 192
+CELLS_AT_ONCE = 64
+FEW_VALUES, ROWS_EACH = 24, 4
+SAME_VALUE = 1e-6
+FEWEST_IN_A_CLUMP = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Points of the curve, in order along the axis; NaN where it is not drawn.
+
+    Attributes
+    ----------
+    position : float64[m]
+        Centre of each neighbourhood, as a prediction.
+    bandwidth : float64[m]
+        Weighted mean bandwidth of the rows in it, on the scale of the kernel.
+    prediction, observed : float64[m]
+        Weighted means of prediction and outcome.
+    effective_rows : float64[m]
+        Kish's effective sample size, (Σwk)²/Σ(wk)².
+    weight, density : float64[m]
+        Share of the rows that the point stands for, by the trapezoidal rule, and per unit of the axis.
+    low, high : float64[m]
+        Confidence band: Wilson's interval at the effective sample size.
+    consistency_low, consistency_high : float64[m]
+        Consistency band: quantiles of the beta law with the mean and the variance Σ(wk)² f(1 - f)/(Σwk)² of
+        `observed` under calibration.
+    drawn : bool[m]
+        Whether the evidence is enough for a line.
+    widened : float
+        Share of the rows whose bandwidth is wider than SmoothECE's.
+    area : float
+        Area between curve and diagonal, weighted by the share of rows: SmoothECE where nothing was widened.
+    """
+
+    position: Floats
+    bandwidth: Floats
+    prediction: Floats
+    observed: Floats
+    effective_rows: Floats
+    weight: Floats
+    density: Floats
+    low: Floats
+    high: Floats
+    consistency_low: Floats
+    consistency_high: Floats
+    drawn: Bools
+    widened: float
+    area: float
+
+
+@dataclass(frozen=True, eq=False)
+class Clumps:
+    """Groups of rows, such as bins: their mean prediction and outcome, and both intervals."""
+
+    prediction: Floats
+    observed: Floats
+    rows: Floats
+    low: Floats
+    high: Floats
+    consistency_low: Floats
+    consistency_high: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Rows merged into narrow cells, in order along the axis."""
+
+    x: Floats  # mean position
+    weight: Floats
+    events: Floats
+    moment: Floats  # Σ w f
+    second: Floats  # Σ w f²
+    squared: Floats  # Σ w²
+
+    def merged(self, key: NDArray[np.int64]) -> _Cells:
+        """Neighbouring cells of equal key as one."""
+        first = np.flatnonzero(np.diff(key, prepend=key[0] - 1))
+        if first.size == key.size:
+            return self
+        total = np.add.reduceat(self.weight, first)
+        sums = (self.weight, self.events, self.moment, self.second, self.squared)
+        return _Cells(
+            np.add.reduceat(self.x * self.weight, first) / total,
+            *(np.add.reduceat(column, first) for column in sums),
+        )
+
+
+def curve_of(
+    points: Points,
+    bandwidth: float,
+    *,
+    widen: bool,
+    confidence: float,
+    design_effect: float = 1.0,
+) -> Curve:
+    """Points (mean prediction, mean outcome) of kernel neighbourhoods, with both bands.
+
+    Parameters
+    ----------
+    points : Points
+        The rows.
+    bandwidth : float
+        The narrowest bandwidth, in units of the scale of `points`.
+    widen : bool
+        Widen it where a neighbourhood holds too few rows, and break the curve where even the widest does;
+        otherwise one bandwidth serves all rows, and the curve goes wherever the density is positive.
+    confidence : float
+        Of both bands, at each point.
+    design_effect : float
+        Variance of a mean of rows, relative to that of independent ones; effective rows are divided by it.
+    """
+    cells, length, reflected = _cells_of(points, bandwidth)
+    widths = np.full(cells.x.size, min(bandwidth, LEVEL * length))
+    wanted = most = kish = 0.0
+    if widen:
+        kish = cells.weight.sum() ** 2 / cells.squared.sum()
+        most = SAMPLE_SHARE * kish
+        wanted = (
+            np.clip(most / design_effect, FEWEST_EFFECTIVE_ROWS, EFFECTIVE_ROWS) * design_effect
+        )
+        widths = _bandwidths(cells, bandwidth, wanted, most, points, reflected)
+    t = _mesh(cells.x, widths, length, reflected)
+    sums, mean_width = _smoothed(cells, widths, t, length if reflected else None)
+    total, events, moment, second, squares, variance = sums
+    weight = cells.weight.sum()
+    known = total > 1e-9 * total.max()
+    step = 0.5 * (np.diff(t, prepend=t[0]) + np.diff(t, append=t[-1]))
+    share = np.where(known, total * step / weight, 0.0)
+    safe = np.where(known, total, 1.0)
+    with np.errstate(invalid="ignore"):
+        prediction = np.where(known, moment / safe, np.nan)
+        observed = np.where(known, np.clip(events / safe, 0.0, 1.0), np.nan)
+        effective = np.where(known, safe**2 / np.maximum(squares, 1e-300), 0.0) / design_effect
+        spread = np.sqrt(np.maximum(second / safe - prediction**2, 0.0))
+        drawn = known
+        if widen:
+            fewest = np.minimum(_needed(prediction, wanted, most), ENOUGH_TIMES * wanted)
+            drawn = known & (effective * design_effect >= ENOUGH * fewest)
+            drawn &= spread <= max(WIDEST_SPREAD, WIDEST_SPREAD / WIDEST * bandwidth)
+            drawn = _without_fragments(drawn, prediction, share)
+            drawn &= kish >= EFFECTIVE_ROWS * design_effect
+    low, high = wilson(observed, effective, confidence)
+    null = variance / safe**2 * design_effect
+    below, above = beta_quantiles(prediction, null, confidence)
+    return Curve(
+        position=np.asarray(points.scale.prediction(t / length), dtype=np.float64),
+        bandwidth=np.where(known, mean_width / safe, np.nan),
+        prediction=prediction,
+        observed=observed,
+        effective_rows=effective,
+        weight=share,
+        density=np.where(known, total / weight, 0.0),
+        low=low,
+        high=high,
+        consistency_low=below,
+        consistency_high=above,
+        drawn=drawn,
+        widened=float(cells.weight[widths > 1.001 * bandwidth].sum() / weight),
+        area=_area((moment - events) / weight, t),
+    )
+
+
+def _without_fragments(drawn: Bools, prediction: Floats, share: Floats) -> Bools:
+    """Stretches that are as long as a wide neighbourhood or hold a fair share of the rows.
+
+    Stretches so close that no one would see a gap are one.
+    """
+    drawn = drawn.copy()
+    for before, after in pairwise(runs(drawn)):
+        between = slice(before.stop, after.start)
+        gap = prediction[after.start] - prediction[before.stop - 1]
+        if gap < SHORTEST_GAP and np.isfinite(prediction[between]).all():
+            drawn[between] = True
+    kept = np.zeros_like(drawn)
+    for run in runs(drawn):
+        long = prediction[run.stop - 1] - prediction[run.start] >= WIDEST
+        if long or share[run].sum() >= FRAGMENT:
+            kept[run] = True
+    return kept
+
+
+def runs(shown: Bools) -> list[slice]:
+    """Stretches of true values.
+
+    Examples
+    --------
+    >>> runs(np.array([True, False, True, True]))
+    [slice(0, 1, None), slice(2, 4, None)]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], shown.astype(np.int8), [0]])))
+    return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _area(gap: Floats, t: Floats) -> float:
+    """∫|g| dt of a g that is linear between points, also where it changes sign.
+
+    Examples
+    --------
+    >>> _area(np.array([-1.0, 1.0]), np.array([0.0, 1.0]))
+    0.5
+    """
+    left, right = gap[:-1], gap[1:]
+    ends = np.abs(left) + np.abs(right)
+    crossing = left * right < 0.0
+    height = np.divide(left**2 + right**2, ends, out=ends.copy(), where=crossing)
+    return float(np.sum(0.5 * height * np.diff(t)))
+
+
+def _cells_of(points: Points, bandwidth: float) -> tuple[_Cells, float, bool]:
+    """Narrow cells of rows, the length of their axis, and whether its ends reflect."""
+    length = float(points.scale.length)
+    reflected = bool(points.scale.reflected)
+    p, mass = points.p, points.mass
+    x = np.asarray(points.scale.locate(p), dtype=np.float64) * length
+    weight = mass[:, 0] + mass[:, 1]
+    squared = weight if points.squared is None else points.squared
+    cells = _Cells(x, weight, mass[:, 1], weight * p, weight * p * p, squared)
+    return (
+        cells.merged(np.floor(x * (CELLS_PER_BANDWIDTH / bandwidth)).astype(np.int64)),
+        length,
+        reflected,
+    )
+
+
+def _bandwidths(
+    cells: _Cells,
+    narrowest: float,
+    wanted: float,
+    most: float,
+    points: Points,
+    reflected: bool,
+) -> Floats:
+    """A bandwidth for each cell: its neighbourhood holds the wanted rows, or is as wide as is sensible."""
+    x, length = cells.x, float(points.scale.length)
+    rank = np.cumsum(cells.weight) / cells.weight.sum()
+    even = np.floor((x - x[0]) / max(x[-1] - x[0], 1e-12) * PILOT_POINTS).astype(np.int64)
+    quantile = np.floor(rank * PILOT_POINTS).astype(np.int64)
+    pilot = cells.merged(even * (PILOT_POINTS + 2) + quantile)
+    slope = np.gradient(
+        np.asarray(
+            points.scale.prediction(np.array([-1e-4, 0.0, 1e-4])[:, None] + pilot.x / length)
+        ),
+        1e-4 * length,
+        axis=0,
+    )[1]
+    widest = np.maximum(narrowest, WIDEST / np.maximum(np.abs(slope), WIDEST / length))
+    widths = np.full(pilot.x.size, narrowest)
+    needed = _needed(pilot.moment / pilot.weight, wanted, most)
+    few = np.arange(pilot.x.size)
+    images = _images(pilot.x, length if reflected else None, REACH * max(WIDEST, narrowest))
+    while few.size:
+        total, squares = np.zeros(few.size), np.zeros(few.size)
+        for image in images:
+            d = (pilot.x[few, None] - image) / widths
+            kernel = np.exp(-0.5 * d * d) / widths
+            total += kernel @ pilot.weight
+            squares += (kernel * kernel) @ pilot.squared
+        few = few[(total**2 < needed[few] * squares) & (widths[few] < widest[few])]
+        widths[few] = np.minimum(widths[few] * 1.2, widest[few])
+    # Neighbours agree: a moving average of the logarithms, which leaves what was not widened alone.
+    padded = np.pad(np.log(widths), 4, mode="edge")
+    shape = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    smooth = np.convolve(padded, shape / shape.sum(), mode="valid")
+    smooth = np.maximum(smooth, np.log(narrowest))
+    widths = np.exp(np.interp(x, pilot.x, smooth))
+    return np.where(widths < 1.01 * narrowest, narrowest, widths)
+
+
+def _needed(prediction: Floats, wanted: float, most: float) -> Floats:
+    """Rows that a neighbourhood should hold: n p(1 - p) as at one half, but no more than `most`."""
+    p = np.clip(prediction, 1e-9, 1.0 - 1e-9)
+    return np.asarray(np.clip(0.25 * wanted / (p * (1.0 - p)), wanted, max(wanted, most)))
+
+
+def _images(x: Floats, length: float | None, reach: float) -> list[Floats]:
+    """Positions and their reflections at the ends, as far as kernels reach."""
+    if length is None:
+        return [x]
+    turns = range(-int(reach / (2 * length)) - 1, int(reach / (2 * length)) + 2)
+    images = [sign * x + 2 * length * turn for turn in turns for sign in (1.0, -1.0)]
+    return [one for one in images if one.max() > -reach and one.min() < length + reach]
+
+
+def _mesh(x: Floats, widths: Floats, length: float, reflected: bool) -> Floats:
+    """Positions some to a bandwidth: fine where kernels are narrow, and near rows only."""
+    low, high = x[0] - REACH * widths[0], x[-1] + REACH * widths[-1]
+    if reflected:
+        low, high = max(low, 0.0), min(high, length)
+    knots = np.unique(
+        np.concatenate([np.linspace(low, high, 257), x, x - 3 * widths, x + 3 * widths])
+    )
+    knots = knots[(knots >= low) & (knots <= high)]
+    local = np.exp(np.interp(knots, x, np.log(widths)))
+    per = POINTS_PER_BANDWIDTH / local
+    passed = np.concatenate([[0.0], np.cumsum(0.5 * (per[1:] + per[:-1]) * np.diff(knots))])
+    count = int(np.clip(np.ceil(passed[-1]), 64, MOST_POINTS))
+    return np.asarray(np.interp(np.linspace(0.0, passed[-1], count + 1), passed, knots))
+
+
+def _smoothed(
+    cells: _Cells, widths: Floats, t: Floats, length: float | None
+) -> tuple[Floats, Floats]:
+    """Kernel sums at t of weight, events, Σwf, Σwf², Σ(wk)² and Σ(wk)² f(1 - f); and of the bandwidth."""
+    f = cells.moment / cells.weight
+    columns = np.stack(
+        [cells.weight, cells.events, cells.moment, cells.second, cells.weight * widths]
+    )
+    squares = np.stack([cells.squared, cells.squared * np.clip(f * (1.0 - f), 0.0, None)])
+    sums, of_squares = np.zeros((5, t.size)), np.zeros((2, t.size))
+    for start in range(0, cells.x.size, CELLS_AT_ONCE):
+        some = slice(start, start + CELLS_AT_ONCE)
+        width = widths[some, None]
+        reach = REACH * float(width.max())
+        x = cells.x[some]
+        window = slice(*np.searchsorted(t, [x[0] - reach, x[-1] + reach]))
+        kernel = np.zeros((x.size, t[window].size))
+        for image in _images(x, length, reach):
+            d = (t[window] - image[:, None]) / width
+            kernel += np.exp(-0.5 * d * d)
+        kernel /= width * np.sqrt(2.0 * np.pi)
+        sums[:, window] += columns[:, some] @ kernel
+        of_squares[:, window] += squares[:, some] @ (kernel * kernel)
+    return np.concatenate([sums[:4], of_squares]), sums[4]
+
+
+def wilson(rate: Floats, rows: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Wilson's interval for a rate among so many rows (an effective number may be fractional).
+
+    Examples
+    --------
+    >>> low, high = wilson(np.array([0.0, 0.5]), np.array([20.0, 20.0]), 0.95)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.299], [0.161, 0.701])
+    """
+    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    rows = np.maximum(rows, 1e-9)
+    center = (rate + z * z / (2.0 * rows)) / (1.0 + z * z / rows)
+    half = z * np.sqrt(rate * (1.0 - rate) / rows + (z / (2.0 * rows)) ** 2) / (1.0 + z * z / rows)
+    return np.clip(center - half, 0.0, 1.0), np.clip(center + half, 0.0, 1.0)
+
+
+def beta_quantiles(mean: Floats, variance: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Central quantiles of the beta law with this mean and variance: a rate's law that stays in [0, 1].
+
+    Examples
+    --------
+    >>> low, high = beta_quantiles(np.array([0.5]), np.array([0.0025]), 0.95)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.402], [0.598])
+    """
+    from scipy.special import betaincinv
+
+    low, high = mean.copy(), mean.copy()
+    with np.errstate(invalid="ignore"):
+        known = (mean > 0.0) & (mean < 1.0) & (variance > 0.0)
+    m = mean[known]
+    rows = np.maximum(m * (1.0 - m) / variance[known] - 1.0, 1e-3)
+    tail = (1.0 - confidence) / 2.0
+    low[known] = betaincinv(m * rows, (1.0 - m) * rows, tail)
+    high[known] = betaincinv(m * rows, (1.0 - m) * rows, 1.0 - tail)
+    return low, high
+
+
+def distinct_clumps(points: Points, confidence: float, design_effect: float = 1.0) -> Clumps | None:
+    """The values of a predictor that emits few, each with its rate; None where it emits many."""
+    rows = points.mass.sum(axis=1)
+    key = np.cumsum(np.diff(points.p, prepend=points.p[0]) > SAME_VALUE, dtype=np.int64)
+    count = int(key[-1]) + 1
+    if count > FEW_VALUES or (count > 1 and points.n < ROWS_EACH * count):
+        return None
+    return _clumps(points, key, np.ones(rows.size, dtype=bool), confidence, design_effect)
+
+
+def clumps_outside(
+    points: Points, curve: Curve, confidence: float, design_effect: float = 1.0
+) -> Clumps:
+    """Rows at positions where no curve is drawn, in groups no wider than a wide neighbourhood."""
+    at = np.searchsorted(curve.position, points.p).clip(1, curve.position.size - 1)
+    bare = ~(curve.drawn[at] | curve.drawn[at - 1])
+    if not bare.any():
+        bare[:] = False
+        return _clumps(points, np.zeros(bare.size, np.int64), bare, confidence, design_effect)
+    if points.n < EFFECTIVE_ROWS * design_effect:
+        rows = points.mass.sum(axis=1)
+        passed = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
+        groups = int(np.clip(points.n // GROUP_ROWS, 1, MOST_GROUPS))
+        return _clumps(points, (passed * groups).astype(np.int64), bare, confidence, design_effect)
+    p, index = points.p[bare], np.flatnonzero(bare)
+    apart = (np.diff(p, prepend=p[0]) > WIDEST) | (np.diff(index, prepend=index[0]) > 1)
+    key = np.cumsum(apart)
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    span = np.append(p[first[1:] - 1], p[-1]) - p[first]
+    pieces = np.ceil(np.maximum(span, 1e-12) / (2 * WIDEST))[key]
+    part = np.minimum((p - p[first][key]) / np.maximum(span, 1e-12)[key] * pieces, pieces - 1)
+    whole = np.zeros(points.p.size, dtype=np.int64)
+    whole[bare] = key * 64 + part.astype(np.int64)
+    return _clumps(points, whole, bare, confidence, design_effect)
+
+
+def _clumps(
+    points: Points, key: NDArray[np.integer], used: Bools, confidence: float, design_effect: float
+) -> Clumps:
+    """The groups with enough rows."""
+    place = np.full(used.size, -1)
+    place[used] = np.unique(key[used], return_inverse=True)[1]
+    every = rates(points, place, int(place.max(initial=-1)) + 1, confidence, design_effect)
+    fewest = min(FEWEST_IN_A_CLUMP, SAMPLE_SHARE * points.n / design_effect)
+    return Clumps(*(column[every.rows >= fewest] for column in vars(every).values()))
+
+
+def rates(
+    points: Points,
+    place: NDArray[np.int64],
+    count: int,
+    confidence: float,
+    design_effect: float = 1.0,
+) -> Clumps:
+    """Mean prediction and outcome in each of `count` groups, NaN in empty ones; -1 is no group."""
+    used = place >= 0
+    at, p, mass = place[used], points.p[used], points.mass[used]
+    weight = mass.sum(axis=1)
+    squared = weight if points.squared is None else points.squared[used]
+
+    def summed(column: Floats) -> Floats:
+        return np.asarray(np.bincount(at, column, minlength=count), dtype=np.float64)
+
+    total = summed(weight)
+    safe = np.where(total > 0, total, np.nan)
+    prediction, observed = summed(weight * p) / safe, np.clip(summed(mass[:, 1]) / safe, 0.0, 1.0)
+    effective = np.nan_to_num(safe**2 / np.maximum(summed(squared), 1e-300)) / design_effect
+    variance = summed(squared * p * (1.0 - p)) / safe**2 * design_effect
+    return Clumps(
+        prediction,
+        observed,
+        effective,
+        *wilson(observed, effective, confidence),
+        *beta_quantiles(prediction, variance, confidence),
+    )

@@ -1,0 +1,417 @@
+"""The smooth reliability diagram: numbers of a curve with its bands, and their artists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._arguments import CONFIDENCE, is_number, require_confidence, require_seed
+from calibrant.data.points import Points
+from calibrant.data.rows import InputOptions
+from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.errors import InputError, show_value
+from calibrant.inference.assess import assess
+from calibrant.inference.assessment import Assessment
+from calibrant.measures.result_record import plain
+from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
+from calibrant.plotting.artists import (
+    at_points,
+    attributes,
+    band,
+    diagonal,
+    drawn_points,
+    histogram,
+    intervals,
+    points,
+    weighted_line,
+)
+from calibrant.plotting.artists import (
+    line as plain_line,
+)
+from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.frame import Frame, probability_frame, probability_limits
+from calibrant.plotting.neighborhoods import (
+    Clumps,
+    Curve,
+    clumps_outside,
+    curve_of,
+    distinct_clumps,
+)
+from calibrant.plotting.verdict import Verdict, number_text, verdict_of
+
+__all__ = ["ReliabilityDiagram", "reliability_diagram"]
+
+Floats = NDArray[np.float64]
+
+NODES_OF_LONG_SCALES = 1 << 20
+"""Scales other than the probabilities are long, and rows use a small part."""
+INVERTED = -4.0
+"""Standard errors of a correlation below which predictions are called inverted."""
+NARROWEST = 1e-5
+"""Bandwidth below which nothing is told apart, in units of the scale's length; SmoothECE may be 0."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReliabilityDiagram(Diagram):
+    """Data of a smooth reliability diagram; `plot` and `save` draw it.
+
+    The curve joins the means of prediction and outcome in kernel neighbourhoods. A neighbourhood is as wide
+    as SmoothECE's bandwidth, or wider where that holds fewer than about 40 effective rows; where even the
+    widest one (0.12) holds too few, there is no curve. Groups of rows outside it are points with intervals.
+
+    Attributes
+    ----------
+    curve : Curve
+        The curve with its bands; `columns` has it as a table.
+    points : Clumps
+        Groups of rows that are shown as points.
+    smooth_ece : SmoothECE
+        The number, with a bound on its numerical error.
+    widened : float
+        Share of the rows that are drawn wider than SmoothECE's bandwidth. Where it is 0, the area between
+        curve and diagonal, weighted by the share of rows, is SmoothECE; `area` has it in any case.
+    confidence : float
+        Of both bands, at each point.
+    bandwidth : float or None
+        The one that was asked for; None where it varies.
+    sketch : Sketch
+        The rows.
+    assessment : Assessment or None
+        Interval and test of the number; None at a bandwidth that was asked for.
+
+    Notes
+    -----
+    The confidence band holds the population's curve, smoothed as this one is; what smoothing bends, it
+    bends in both. Both bands are for each point, not for the whole curve at once.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> diagram = reliability_diagram(rng.random(1000) < p**1.5, p)
+    >>> diagram
+    ReliabilityDiagram(SmoothECE 0.082 (95% CI ... to ...), n=1000)
+    >>> list(diagram.plot().artists)
+    ['consistency_band', 'diagonal', 'histogram', 'confidence_band', 'curve']
+    """
+
+    curve: Curve
+    points: Clumps
+    smooth_ece: SmoothECE
+    confidence: float
+    bandwidth: float | None
+    sketch: Sketch
+    seed: int = 0
+    bands: bool = True
+    few_values: bool = False
+    attributes: bool = False
+    given: Assessment | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.smooth_ece.n
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Rows that were left out, by reason."""
+        return self.smooth_ece.dropped
+
+    @property
+    def widened(self) -> float:
+        """Share of the rows drawn wider than SmoothECE's bandwidth."""
+        return self.curve.widened
+
+    @property
+    def area(self) -> float:
+        """Area between curve and diagonal, weighted by the share of rows."""
+        return self.curve.area
+
+    @cached_property
+    def rows(self) -> Points:
+        """The rows, as distinct predictions."""
+        return Points.of(self.sketch)
+
+    @cached_property
+    def assessment(self) -> Assessment | None:
+        """Interval and test of the number, computed when first asked for; None at a bandwidth of your own."""
+        if self.given is not None or self.bandwidth is not None:
+            return self.given
+        return assess(self.sketch, confidence=self.confidence, seed=self.seed)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The finding, in one line and in a few words; empty at a bandwidth of your own."""
+        if self.assessment is None:
+            return Verdict("", "", True)
+        found = verdict_of(self.assessment)
+        if found.clear and self._correlation_z() < INVERTED:
+            return Verdict("Inverted: events fall as predictions rise", "inverted", True)
+        return found
+
+    def _correlation_z(self) -> float:
+        """Correlation of predictions and outcomes, in standard errors of none."""
+        weight = _weight(self.rows)
+        p = self.rows.p - np.average(self.rows.p, weights=weight)
+        events = self.rows.mass[:, 1] - self.rows.base_rate * weight
+        rate = self.rows.base_rate
+        spread = np.average(p * p, weights=weight) * rate * (1.0 - rate)
+        effective = (
+            weight.sum()
+            if self.rows.squared is None
+            else weight.sum() ** 2 / self.rows.squared.sum()
+        )
+        return float(p @ events / weight.sum() * np.sqrt(effective / max(spread, 1e-300)))
+
+    @property
+    def label(self) -> str:
+        """The number with its interval."""
+        return f"SmoothECE {self._number(f'{100 * self.confidence:g}% CI ')}"
+
+    @property
+    def short_label(self) -> str:
+        """The number with its interval, without their names."""
+        return self._number("")
+
+    def _number(self, name: str) -> str:
+        value = number_text(self.smooth_ece.value)
+        if self.assessment is None:
+            return f"{value} at bandwidth {self.smooth_ece.bandwidth:.3g}"
+        interval = self.assessment.interval
+        return f"{value} ({name}{number_text(interval.low)} to {number_text(interval.high)})"
+
+    def __repr__(self) -> str:
+        wider = f", {self.widened:.0%} drawn wider" if self.widened else ""
+        return f"ReliabilityDiagram({self.label}, n={self.n}{wider})"
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The points of the curve, by name; `drawn` tells where there is a line."""
+        names = ["prediction", "observed", "low", "high", "consistency_low", "consistency_high"]
+        names += ["effective_rows", "weight", "bandwidth", "position", "drawn"]
+        return {name: getattr(self.curve, name) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, for JSON; NaN becomes None."""
+        out = {
+            "kind": "reliability",
+            "smooth_ece": self.smooth_ece.to_dict(),
+            "interval": None if self.assessment is None else self.assessment.interval,
+            "verdict": self.verdict.sentence,
+            "area": self.area,
+            "drawn_wider": self.widened,
+            "bandwidth": self.bandwidth,
+            "confidence": self.confidence,
+            "n": self.n,
+            "dropped": self.dropped,
+            "curve": self.columns(),
+            "points": vars(self.points),
+        }
+        return dict(plain(out))
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """Ends of both axes."""
+        curve = self.curve
+        shown = np.where(curve.drawn, curve.observed, np.nan)
+        error = np.nan_to_num(np.abs(curve.observed - curve.prediction)) * curve.weight
+        return probability_limits(self.rows.p, _weight(self.rows), curve.prediction, shown, error)
+
+    def frame(self) -> Frame:
+        """Title, labels, limits and legend of a picture of its own."""
+        share = f"{100 * self.confidence:g}%"
+        if not self.bands:
+            legend = {"curve": "This model", "diagonal": "Perfect calibration"}
+        else:
+            own = {"curve+confidence_band": f"This model, with {share} confidence band"}
+            if self.few_values or not self.curve.drawn.any():
+                own = {"points": f"This model, with {share} confidence intervals"}
+            legend = {
+                **own,
+                "diagonal+consistency_band": f"Perfect calibration, with {share} consistency band",
+            }
+        return probability_frame(
+            self.limits,
+            title=self.verdict.sentence,
+            subtitle=f"{self.label}, n = {self.n:,}",
+            muted=not self.verdict.clear,
+            legend={**legend, "histogram": "Distribution of predictions"},
+        )
+
+    def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        """Bands, diagonal, histogram, curve and points."""
+        drawn: dict[str, list[Any]] = {}
+        if not style.beside_others:
+            drawn |= self._reference(ax, style)
+        some = drawn_points(self.curve.drawn)
+        line = style.of_line
+        if self.few_values:
+            width = 1.0 if style.linewidth is None else style.linewidth
+            look = {key: value for key, value in line.items() if key != "label"}
+            x, y = self.points.prediction, self.points.observed
+            drawn["curve"] = [plain_line(ax, x, y, linewidth=width, zorder=3, **look)]
+        elif some.size:
+            curve = self.curve
+            x = at_points(curve.prediction, some)
+            if self.bands:
+                low, high = at_points(curve.low, some), at_points(curve.high, some)
+                drawn["confidence_band"] = [band(ax, x, low, high, **style.of_band)]
+            y, density = at_points(curve.observed, some), at_points(curve.density, some)
+            drawn["curve"] = [
+                weighted_line(
+                    ax, x, y, density / np.nanmax(density), style.linewidth, zorder=3, **line
+                )
+            ]
+            line.pop("label", None)
+        if self.points.prediction.size:
+            line.pop("linestyle", None)
+            drawn["points"] = self._points(ax, line)
+        return drawn
+
+    def _reference(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        """Consistency band, diagonal and histogram: what several models share."""
+        drawn: dict[str, list[Any]] = {}
+        some = drawn_points(self.curve.drawn)
+        if self.bands and some.size and not self.few_values:
+            x = at_points(self.curve.prediction, some)
+            low = at_points(self.curve.consistency_low, some)
+            high = at_points(self.curve.consistency_high, some)
+            drawn["consistency_band"] = [band(ax, x, low, high, **style.of_reference)]
+        elif self.bands and self.points.prediction.size:
+            of = self.points
+            bars = intervals(
+                ax, of.prediction, of.consistency_low, of.consistency_high, **style.of_reference
+            )
+            drawn["consistency_band"] = [bars]
+        drawn["diagonal"] = [shared(diagonal(ax, style.theme))]
+        if self.attributes:
+            drawn |= attributes(ax, style.theme, self.rows.base_rate)
+        color = style.theme.histogram
+        bars = histogram(ax, self.rows.p, _weight(self.rows), self.limits, color=color, zorder=1)
+        return {**drawn, "histogram": [shared(bars)]}
+
+    def _points(self, ax: Any, line: dict[str, Any]) -> list[Any]:
+        of = self.points
+        low, high = (of.low, of.high) if self.bands else (of.observed, of.observed)
+        size = 14.0 + 26.0 * np.sqrt(of.rows / of.rows.max())
+        return points(ax, of.prediction, of.observed, low, high, size=size, **line)
+
+
+def _weight(rows: Points) -> Floats:
+    return np.asarray(rows.mass.sum(axis=1))
+
+
+def reliability_diagram(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    assessment: Assessment | None = None,
+    bandwidth: float | Literal["smooth_ece"] | None = None,
+    scale: str | Scale | None = None,
+    confidence: float = CONFIDENCE,
+    bands: bool = True,
+    design_effect: float = 1.0,
+    attributes: bool = False,
+    seed: int = 0,
+    **options: Unpack[InputOptions],
+) -> ReliabilityDiagram:
+    """Smooth reliability diagram, as data that draws itself.
+
+    Parameters
+    ----------
+    y_true : array or Sketch
+        Outcomes, 0 or 1; or a Sketch, and no `y_prob`.
+    y_prob : array
+        Predicted probabilities of outcome 1.
+    assessment : Assessment, optional
+        The assessment of a Sketch: its number, interval, confidence and seed are used as they are.
+    bandwidth : float or "smooth_ece", optional
+        One bandwidth for all rows: SmoothECE's, which gives the figure of the paper, or your own. By default
+        the larger, at each place, of SmoothECE's and the one that holds about 40 effective rows.
+    scale : str or Scale, default "probability"
+        Where the smoothing happens.
+    confidence : float
+        Of both bands.
+    bands : bool
+        False for dependent rows whose design effect is not known.
+    design_effect : float
+        Variance of a mean of your rows over that of independent ones, as for clusters; effective numbers of
+        rows are divided by it.
+    attributes : bool
+        Add climatology, the line of no skill and the area with skill (the attributes diagram).
+    seed : int
+        Of the test behind the title.
+    **options
+        How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
+        `on_invalid` (see `InputOptions`).
+
+    Returns
+    -------
+    ReliabilityDiagram
+        With `plot`, `save`, `to_frame` and `to_dict`.
+
+    References
+    ----------
+    Błasiok and Nakkiran, *Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing*, ICLR 2024.
+
+    Examples
+    --------
+    >>> diagram = reliability_diagram([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9])
+    >>> diagram.smooth_ece
+    SmoothECE(0.117... ± ..., bandwidth=0.117..., n=6)
+    """
+    if assessment is not None:
+        if bandwidth is not None or scale is not None or not isinstance(y_true, Sketch):
+            raise InputError(
+                "`assessment` goes with a Sketch of its rows, at its own bandwidth and scale.",
+                argument="assessment",
+                hint="Leave out `bandwidth`, `scale` and arrays.",
+            )
+        confidence, seed = assessment.confidence, assessment.seed
+    require_confidence(confidence)
+    require_seed(seed)
+    if not is_number(design_effect) or not 0.0 < design_effect < np.inf:
+        raise InputError(
+            f"`design_effect` must be a positive number; it is {show_value(design_effect)}.",
+            argument="design_effect",
+        )
+    own = None if bandwidth is None or isinstance(bandwidth, str) else float(bandwidth)
+    if isinstance(bandwidth, str) and bandwidth != "smooth_ece":
+        raise InputError(
+            f'`bandwidth` must be a number or "smooth_ece"; it is {show_value(bandwidth)}.',
+            argument="bandwidth",
+        )
+    if scale is None or isinstance(y_true, Sketch) or scale in (PROBABILITY, PROBABILITY.name):
+        sketch = as_sketch(y_true, y_prob, scale=scale, **options)
+    else:
+        sketch = as_sketch(y_true, y_prob, scale=scale, nodes=NODES_OF_LONG_SCALES, **options)
+    number = smooth_ece_result(sketch, bandwidth=own)
+    rows = Points.of(sketch)
+    narrowest = max(number.bandwidth, NARROWEST * float(sketch.scale.length))
+    curve = curve_of(
+        rows,
+        narrowest,
+        widen=bandwidth is None,
+        confidence=confidence,
+        design_effect=design_effect,
+    )
+    values = distinct_clumps(rows, confidence, design_effect)
+    outside = clumps_outside(rows, curve, confidence, design_effect)
+    return ReliabilityDiagram(
+        curve=curve,
+        points=outside if values is None else values,
+        smooth_ece=number,
+        confidence=float(confidence),
+        bandwidth=own,
+        sketch=sketch,
+        seed=seed,
+        bands=bands and (assessment is None or assessment.clusters is None),
+        few_values=values is not None,
+        attributes=attributes,
+        given=assessment,
+    )
