@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-
 from calibrant.plotting.group import reliability_diagrams
 
 FOLDER = Path(__file__).parent / "images"

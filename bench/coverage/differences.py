@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 import calibrant as cal
 from bench import pages
 from bench.coverage.populations import weights_by
+from calibrant.data.points import as_points
 from calibrant.data.sketch import Sketch
 from calibrant.inference.group_difference import group_difference
 from calibrant.inference.random_effects import random_effects
-from calibrant.plotting.bands import curve_bands
-from calibrant.plotting.kernel import KernelMatrix
+from calibrant.plotting.neighborhoods import curve_of
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -193,30 +193,18 @@ def _whole(name: str) -> Sketch:
 
 
 def bands(rng: Generator, name: str, n: int) -> list[float]:
-    """On what share of the curve does the band of a point hold the population's, and of all, all of it?"""
+    """Share of the points of the curve whose bands hold the mean chance of their neighbourhood."""
     p, chance = POPULATIONS[name](rng, n)
-    return _held(Sketch.from_arrays(rng.random(n) < chance, p), _whole(name))
-
-
-def weighted_bands(rng: Generator, design: str, n: int) -> list[float]:
-    """The same of over-confident predictions with weights."""
-    y, p, weight = _kept(rng, design, *overconfident(rng, n))
-    return _held(Sketch.from_arrays(y, p, sample_weight=weight), _whole("overconfident"))
-
-
-def _held(sketch: Sketch, population: Sketch) -> list[float]:
-    diagram = cal.reliability_diagram(sketch, resamples=1)
-    shown = diagram.density > 0.05 * diagram.density.max()
-    at = np.asarray(sketch.scale.locate(diagram.grid[shown]))
-    kernel = KernelMatrix(population, at, diagram.bandwidth, labels=2)
-    without, events = kernel(population.weights[None])[0]
-    curve = events / (without + events)
-    found = curve_bands(sketch, diagram.regression[shown], at, diagram.bandwidth, confidence=0.95)
-    inside = [
-        (one.low <= curve + 1e-9) & (curve - 1e-9 <= one.high)
-        for one in (found.pointwise, found.simultaneous)
-    ]
-    return [float(inside[0].mean()), float(inside[1].all())]
+    y, calibrated = (rng.random(n) < chance).astype(int), (rng.random(n) < p).astype(int)
+    bandwidth = cal.smooth_ece(y, p)
+    own = curve_of(as_points(y, p), bandwidth, widen=True, confidence=0.95)
+    truth = curve_of(as_points(chance, p, labels="soft"), bandwidth, widen=True, confidence=0.95)
+    bandwidth = cal.smooth_ece(calibrated, p)
+    null = curve_of(as_points(calibrated, p), bandwidth, widen=True, confidence=0.95)
+    shown = own.drawn & truth.drawn
+    inside = (own.low <= truth.observed + 1e-9) & (truth.observed - 1e-9 <= own.high)
+    stays = (null.consistency_low <= null.observed) & (null.observed <= null.consistency_high)
+    return [float(inside[shown].mean()), float(stays[null.drawn].mean())]
 
 
 @dataclass(frozen=True)
@@ -282,23 +270,11 @@ STUDIES = {
         "95% bands for the smoothed curve",
         bands,
         _each(POPULATIONS, 300, 3_000),
-        ("coverage at a point", "coverage of the whole curve"),
+        ("confidence band", "consistency band"),
         covers=(0, 1),
         late=True,
-        notes=("The bands are for the population's curve, smoothed with the sample's bandwidth.",),
-    ),
-    "weighted bands": Study(
-        "The same with weights that depend on the outcome",
-        weighted_bands,
-        _each(DESIGNS, 1_000, 3_000),
-        ("coverage at a point", "coverage of the whole curve"),
-        covers=(0, 1),
-        late=True,
-        notes=(
-            "Overconfident predictions, of which n are drawn. 1 in 10: so many of those without the event "
-            "are kept. Wrong calls: so many of the events below .5 and of the others above. Surprises: the "
-            "chance is 1 less .95 of |f - y|. Around .6: one in ten of those without the event there.",
-        ),
+        notes=("Share of the points of the curve that are inside, on average. The truth is the mean chance "
+               "of the rows in each neighbourhood; for the consistency band, outcomes are calibrated.",),
     ),
     "weighted groups": Study(
         "Ten calibrated groups with weights that depend on the outcome: tests at level .05",

@@ -1,4 +1,4 @@
-"""The paper's figures, drawn by calibrant: binned with cross-validated bins beside smooth."""
+"""The paper's figures, drawn by calibrant: binned beside smooth."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 import calibrant
 from bench.paper.experiments import Experiment
 from calibrant.plotting.binned import binned_diagram
-from calibrant.plotting.smooth import reliability_diagram
+from calibrant.plotting.reliability import reliability_diagram
 
 matplotlib.use("Agg")
+
+BINS = 15
 
 
 def _saved(figure: plt.Figure, name: str, folder: Path) -> str:
@@ -28,9 +30,12 @@ def side_by_side(experiment: Experiment, folder: Path) -> str:
     """The paper's comparison of the two diagrams."""
     p, y = experiment.rows()
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 5.0), layout="constrained")
-    binned_diagram(y, p, bins="cv").plot(left)
-    reliability_diagram(y, p).plot(right, truth=experiment.truth)
-    left.set_title("Binned, bins by cross-validation")
+    binned_diagram(y, p, n_bins=BINS).plot(left)
+    reliability_diagram(y, p, bandwidth="smooth_ece").plot(right)
+    if experiment.truth is not None:
+        x = np.linspace(0.0, 1.0, 201)
+        right.plot(x, experiment.truth(x), color="0.3", linestyle="--", linewidth=1.0)
+    left.set_title(f"Binned, {BINS} bins")
     right.set_title("Smooth")
     return _saved(figure, experiment.name, folder)
 
@@ -56,7 +61,7 @@ def method(experiment: Experiment, folder: Path) -> str:
         xlabel="prediction f",
         ylabel="y - f",
     )
-    reliability_diagram(y, p, resamples=0).plot(diagram, ticks=False)
+    reliability_diagram(y, p, bandwidth="smooth_ece").plot(diagram)
     diagram.set_title("3. The diagram")
     return _saved(figure, experiment.name, folder)
 

@@ -9,12 +9,12 @@ from html import unescape
 
 import numpy as np
 import pytest
+from calibrant.plotting.panel import Dots
 
 import calibrant as cal
 from calibrant._format import p_text
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.measures import smooth_ece
-from calibrant.plotting.panel import Dots
 from calibrant.reporting import summary
 from calibrant.reporting.charts import looks, overview
 from calibrant.reporting.contents import contents_of

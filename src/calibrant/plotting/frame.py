@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import is_number
-from calibrant._files import replaced_when_whole
+from calibrant._files import write_whole
 from calibrant._optional import require
 from calibrant.errors import InputError, show_value
 from calibrant.plotting.artists import STRIP, display_name
@@ -50,8 +50,8 @@ CHARACTER = 0.0082
 """Inches of an average character, for each point of its size."""
 LARGEST_FIGURE = 100.0
 MOST_LEGEND_ENTRIES = 3
-ROWS_SHOWN = 0.995
-"""Share of the rows, and of the error, that shortened axes must hold."""
+ROWS_SHOWN, ERROR_SHOWN = 0.995, 0.99
+"""Shares of the rows and of the error that shortened axes must hold: the rest would be invisible."""
 SHORTEST_AXES = 0.2
 """Axes end at 1, or where all that matters lies below this."""
 ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -148,8 +148,8 @@ def probability_limits(
         sums = np.cumsum(error[turn])
         reach = rows
         if sums.size and sums[-1] > 0.0:
-            reach = max(reach, float(x[turn][np.searchsorted(sums, ROWS_SHOWN * sums[-1])]))
-        inside = x <= reach
+            reach = max(reach, float(x[turn][np.searchsorted(sums, ERROR_SHOWN * sums[-1])]))
+        inside = x <= rows
         reach = max(reach, float(np.max(y[inside], initial=0.0)))
         if reach < SHORTEST_AXES:
             power = 10.0 ** np.floor(np.log10(max(reach, 1e-9)))
@@ -486,9 +486,7 @@ def write(path: str | PathLike[str], make: Callable[[], Any], dpi: int) -> Path:
     buffer = io.BytesIO()
     with _reproducible():
         make().savefig(buffer, format=kind, dpi=dpi, metadata=METADATA[kind])
-    with replaced_when_whole(target) as file:
-        Path(file).write_bytes(buffer.getvalue())
-    return target
+    return write_whole(target, buffer.getvalue())
 
 
 def svg_of(figure: Any) -> str:

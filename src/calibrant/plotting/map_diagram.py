@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -321,7 +321,7 @@ def _resampled(
     for _ in range(resamples):
         counts = np.bincount(draw.integers(units, size=units), minlength=units)
         try:
-            rows = np.repeat(np.arange(sample.n), counts[sample.unit])
+            rows = cast(Any, np.repeat(np.arange(sample.n), counts[sample.unit]))
             curves.append(fit_to(made, sample, rows).transform(x))
         except CalibrantError:  # a draw may hold one outcome only
             continue

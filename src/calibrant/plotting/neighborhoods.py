@@ -44,7 +44,9 @@ ENOUGH = 0.4
 ENOUGH_TIMES = 4.0
 """Times the rows wanted at one half, beyond which a line never waits for more."""
 WIDEST = 0.12
-"""Widest bandwidth, in units of probability: two such neighbourhoods on either side cover the axis."""
+"""Widest bandwidth, as a share of the span of the predictions: a quarter of it lies within one bandwidth."""
+SPAN_SHARE, SHORT_SPAN = 0.999, 0.2
+"""The span is 1, or ends where this share of the rows lies nearer to 0 or to 1 than the second number."""
 WIDEST_SPREAD = 0.2
 """Largest standard deviation of the predictions in a neighbourhood: beyond it the line would bridge a gap."""
 FRAGMENT = 0.05
@@ -55,9 +57,10 @@ REACH = 5.0
 """Bandwidths beyond which a Gaussian is left out: 6e-7 of its mass."""
 LEVEL = 3.0
 """Bandwidth, in units of the axis, from which on the reflected kernel is level to the last digit."""
-CELLS_PER_BANDWIDTH = 32.0
-"""Cells merged before smoothing: rows move by at most 1/64 of a bandwidth."""
-POINTS_PER_BANDWIDTH = 12.0
+CELLS_PER_BANDWIDTH, MOST_UNMERGED = 48.0, 4096
+"""More distinct predictions than the second number are merged into cells: rows move by up to a 96th of a
+bandwidth, which changes the area of a calibrated sample by about a thousandth of itself."""
+POINTS_PER_BANDWIDTH = 16.0
 MOST_POINTS = 4096
 PILOT_POINTS = 192
 CELLS_AT_ONCE = 64
@@ -174,6 +177,7 @@ def curve_of(
     """
     cells, length, reflected = _cells_of(points, bandwidth)
     widths = np.full(cells.x.size, min(bandwidth, LEVEL * length))
+    span = _span(points)
     wanted = most = kish = 0.0
     if widen:
         kish = cells.weight.sum() ** 2 / cells.squared.sum()
@@ -181,7 +185,7 @@ def curve_of(
         wanted = (
             np.clip(most / design_effect, FEWEST_EFFECTIVE_ROWS, EFFECTIVE_ROWS) * design_effect
         )
-        widths = _bandwidths(cells, bandwidth, wanted, most, points, reflected)
+        widths = _bandwidths(cells, bandwidth, wanted, most, WIDEST * span, points, reflected)
     t = _mesh(cells.x, widths, length, reflected)
     sums, mean_width = _smoothed(cells, widths, t, length if reflected else None)
     total, events, moment, second, squares, variance = sums
@@ -197,10 +201,12 @@ def curve_of(
         spread = np.sqrt(np.maximum(second / safe - prediction**2, 0.0))
         drawn = known
         if widen:
-            fewest = np.minimum(_needed(prediction, wanted, most), ENOUGH_TIMES * wanted)
+            fewest = np.minimum(_needed(prediction, wanted, most), ENOUGH_TIMES * wanted / span)
             drawn = known & (effective * design_effect >= ENOUGH * fewest)
-            drawn &= spread <= max(WIDEST_SPREAD, WIDEST_SPREAD / WIDEST * bandwidth)
-            drawn = _without_fragments(drawn, prediction, share)
+            drawn &= spread <= WIDEST_SPREAD * max(span, bandwidth / WIDEST)
+            rising = np.fmax.accumulate(np.where(drawn, prediction, -np.inf))
+            drawn &= prediction >= rising
+            drawn = _without_fragments(drawn, prediction, share, span)
             drawn &= kish >= EFFECTIVE_ROWS * design_effect
     low, high = wilson(observed, effective, confidence)
     null = variance / safe**2 * design_effect
@@ -223,7 +229,7 @@ def curve_of(
     )
 
 
-def _without_fragments(drawn: Bools, prediction: Floats, share: Floats) -> Bools:
+def _without_fragments(drawn: Bools, prediction: Floats, share: Floats, span: float) -> Bools:
     """Stretches that are as long as a wide neighbourhood or hold a fair share of the rows.
 
     Stretches so close that no one would see a gap are one.
@@ -232,11 +238,11 @@ def _without_fragments(drawn: Bools, prediction: Floats, share: Floats) -> Bools
     for before, after in pairwise(runs(drawn)):
         between = slice(before.stop, after.start)
         gap = prediction[after.start] - prediction[before.stop - 1]
-        if gap < SHORTEST_GAP and np.isfinite(prediction[between]).all():
+        if gap < SHORTEST_GAP * span and np.isfinite(prediction[between]).all():
             drawn[between] = True
     kept = np.zeros_like(drawn)
     for run in runs(drawn):
-        long = prediction[run.stop - 1] - prediction[run.start] >= WIDEST
+        long = prediction[run.stop - 1] - prediction[run.start] >= WIDEST * span
         if long or share[run].sum() >= FRAGMENT:
             kept[run] = True
     return kept
@@ -278,11 +284,9 @@ def _cells_of(points: Points, bandwidth: float) -> tuple[_Cells, float, bool]:
     weight = mass[:, 0] + mass[:, 1]
     squared = weight if points.squared is None else points.squared
     cells = _Cells(x, weight, mass[:, 1], weight * p, weight * p * p, squared)
-    return (
-        cells.merged(np.floor(x * (CELLS_PER_BANDWIDTH / bandwidth)).astype(np.int64)),
-        length,
-        reflected,
-    )
+    if x.size > MOST_UNMERGED:
+        cells = cells.merged(np.floor(x * (CELLS_PER_BANDWIDTH / bandwidth)).astype(np.int64))
+    return cells, length, reflected
 
 
 def _bandwidths(
@@ -290,6 +294,7 @@ def _bandwidths(
     narrowest: float,
     wanted: float,
     most: float,
+    widest: float,
     points: Points,
     reflected: bool,
 ) -> Floats:
@@ -306,11 +311,11 @@ def _bandwidths(
         1e-4 * length,
         axis=0,
     )[1]
-    widest = np.maximum(narrowest, WIDEST / np.maximum(np.abs(slope), WIDEST / length))
+    limit = np.maximum(narrowest, widest / np.maximum(np.abs(slope), widest / length))
     widths = np.full(pilot.x.size, narrowest)
     needed = _needed(pilot.moment / pilot.weight, wanted, most)
     few = np.arange(pilot.x.size)
-    images = _images(pilot.x, length if reflected else None, REACH * max(WIDEST, narrowest))
+    images = _images(pilot.x, length if reflected else None, REACH * max(widest, narrowest))
     while few.size:
         total, squares = np.zeros(few.size), np.zeros(few.size)
         for image in images:
@@ -318,8 +323,8 @@ def _bandwidths(
             kernel = np.exp(-0.5 * d * d) / widths
             total += kernel @ pilot.weight
             squares += (kernel * kernel) @ pilot.squared
-        few = few[(total**2 < needed[few] * squares) & (widths[few] < widest[few])]
-        widths[few] = np.minimum(widths[few] * 1.2, widest[few])
+        few = few[(total**2 < needed[few] * squares) & (widths[few] < limit[few])]
+        widths[few] = np.minimum(widths[few] * 1.2, limit[few])
     # Neighbours agree: a moving average of the logarithms, which leaves what was not widened alone.
     padded = np.pad(np.log(widths), 4, mode="edge")
     shape = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0])
@@ -327,6 +332,14 @@ def _bandwidths(
     smooth = np.maximum(smooth, np.log(narrowest))
     widths = np.exp(np.interp(x, pilot.x, smooth))
     return np.where(widths < 1.01 * narrowest, narrowest, widths)
+
+
+def _span(points: Points) -> float:
+    """Length of the axis that predictions use: 1, unless nearly all are close to 0, or to 1."""
+    passed = np.cumsum(points.mass.sum(axis=1)) / points.total
+    low, high = np.searchsorted(passed, [1.0 - SPAN_SHARE, SPAN_SHARE]).clip(0, points.p.size - 1)
+    span = min(float(points.p[high]), 1.0 - float(points.p[low]))
+    return max(span, 1e-9) if span < SHORT_SPAN else 1.0
 
 
 def _needed(prediction: Floats, wanted: float, most: float) -> Floats:
@@ -419,8 +432,10 @@ def beta_quantiles(mean: Floats, variance: Floats, confidence: float) -> tuple[F
     m = mean[known]
     rows = np.maximum(m * (1.0 - m) / variance[known] - 1.0, 1e-3)
     tail = (1.0 - confidence) / 2.0
-    low[known] = betaincinv(m * rows, (1.0 - m) * rows, tail)
-    high[known] = betaincinv(m * rows, (1.0 - m) * rows, 1.0 - tail)
+    # A rate of exactly 0 or 1 has a probability of its own, where few events are expected.
+    none, all_of_them = (1.0 - m) ** rows > tail, m**rows > tail
+    low[known] = np.where(none, 0.0, betaincinv(m * rows, (1.0 - m) * rows, tail))
+    high[known] = np.where(all_of_them, 1.0, betaincinv(m * rows, (1.0 - m) * rows, 1.0 - tail))
     return low, high
 
 

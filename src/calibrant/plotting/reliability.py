@@ -15,7 +15,7 @@ from calibrant.data.points import Points
 from calibrant.data.rows import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
 from calibrant.measures.result_record import plain
@@ -140,16 +140,23 @@ class ReliabilityDiagram(Diagram):
 
     @cached_property
     def assessment(self) -> Assessment | None:
-        """Interval and test of the number, computed when first asked for; None at a bandwidth of your own."""
+        """Interval and test of the number, computed when first asked for.
+
+        None at a bandwidth of your own, and of a single row.
+        """
         if self.given is not None or self.bandwidth is not None:
             return self.given
-        return assess(self.sketch, confidence=self.confidence, seed=self.seed)
+        try:
+            return assess(self.sketch, confidence=self.confidence, seed=self.seed)
+        except TooFewRows:
+            return None
 
     @cached_property
     def verdict(self) -> Verdict:
         """The finding, in one line and in a few words; empty at a bandwidth of your own."""
         if self.assessment is None:
-            return Verdict("", "", True)
+            few = "" if self.bandwidth is not None else "Too few rows to tell"
+            return Verdict(few, few.lower(), not few)
         found = verdict_of(self.assessment)
         if found.clear and self._correlation_z() < INVERTED:
             return Verdict("Inverted: events fall as predictions rise", "inverted", True)
@@ -182,7 +189,7 @@ class ReliabilityDiagram(Diagram):
     def _number(self, name: str) -> str:
         value = number_text(self.smooth_ece.value)
         if self.assessment is None:
-            return f"{value} at bandwidth {self.smooth_ece.bandwidth:.3g}"
+            return value if self.bandwidth is None else f"{value} at bandwidth {self.bandwidth:.3g}"
         interval = self.assessment.interval
         return f"{value} ({name}{number_text(interval.low)} to {number_text(interval.high)})"
 
@@ -302,6 +309,10 @@ class ReliabilityDiagram(Diagram):
         return points(ax, of.prediction, of.observed, low, high, size=size, **line)
 
 
+def _is_paper(bandwidth: Any) -> bool:
+    return isinstance(bandwidth, str) and bandwidth == "smooth_ece"
+
+
 def _weight(rows: Points) -> Floats:
     return np.asarray(rows.mass.sum(axis=1))
 
@@ -380,8 +391,8 @@ def reliability_diagram(
             f"`design_effect` must be a positive number; it is {show_value(design_effect)}.",
             argument="design_effect",
         )
-    own = None if bandwidth is None or isinstance(bandwidth, str) else float(bandwidth)
-    if isinstance(bandwidth, str) and bandwidth != "smooth_ece":
+    own = float(bandwidth) if is_number(bandwidth) else None  # type: ignore[arg-type]
+    if bandwidth is not None and own is None and not _is_paper(bandwidth):
         raise InputError(
             f'`bandwidth` must be a number or "smooth_ece"; it is {show_value(bandwidth)}.',
             argument="bandwidth",

@@ -1,0 +1,203 @@
+"""The statistics of the curve: identity with SmoothECE, widening, gaps, points and bands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.data.points import as_points
+from calibrant.plotting.neighborhoods import (
+    beta_quantiles,
+    clumps_outside,
+    curve_of,
+    distinct_clumps,
+    wilson,
+)
+
+
+def curve(y, p, **options):
+    return curve_of(
+        as_points(y, p),
+        cal.smooth_ece(y, p),
+        **{"widen": True, "confidence": 0.95, **options},
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("slope", [0.4, 0.7, 1.0])
+def test_the_area_is_smooth_ece_where_nothing_was_widened(seed: int, slope: float) -> None:
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.1, 0.9, 4000)
+    y = (rng.random(p.size) < 0.5 + slope * (p - 0.5)).astype(int)
+    found = curve(y, p)
+    assert found.widened == 0.0
+    assert found.area == pytest.approx(cal.smooth_ece(y, p), rel=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(0.3, 0.3), (2, 5), (0.1, 3)])
+def test_the_area_is_smooth_ece_at_the_papers_bandwidth(shape) -> None:
+    rng = np.random.default_rng(3)
+    p = rng.beta(*shape, 800)
+    y = (rng.random(p.size) < p**1.3).astype(int)
+    found = curve(y, p, widen=False)
+    assert found.widened == 0.0
+    assert found.area == pytest.approx(cal.smooth_ece(y, p), rel=2e-3)
+    assert found.weight.sum() == pytest.approx(1.0, rel=1e-3)
+
+
+def test_a_weighted_sum_of_distances_is_the_area(dense) -> None:
+    found = curve(*dense)
+    total = np.nansum(np.abs(found.observed - found.prediction) * found.weight)
+    assert total == pytest.approx(found.area, rel=1e-3)
+
+
+def test_the_curve_is_that_of_the_kernel_sums() -> None:
+    rng = np.random.default_rng(5)
+    p = rng.random(200)
+    y = (rng.random(200) < p).astype(int)
+    width = 0.08
+    found = curve_of(as_points(y, p), width, widen=False, confidence=0.95)
+    t = found.position[:, None]
+    images = [sign * p + 2 * turn for turn in (-1, 0, 1) for sign in (1, -1)]
+    kernel = sum(np.exp(-0.5 * ((t - image) / width) ** 2) for image in images)
+    total = kernel.sum(axis=1)
+    np.testing.assert_allclose(found.prediction, kernel @ p / total, atol=2e-4)
+    np.testing.assert_allclose(found.observed, kernel @ y / total, atol=2e-3)
+    np.testing.assert_allclose(found.effective_rows, total**2 / (kernel**2).sum(axis=1), rtol=5e-3)
+
+
+def test_neighbourhoods_hold_enough_rows_or_are_as_wide_as_is_sensible(rare) -> None:
+    found = curve(*rare)
+    shown = found.drawn
+    assert (found.effective_rows[shown] >= 0.4 * 40 - 1e-9).all()
+    assert found.bandwidth[shown].max() <= 0.12 + 1e-9
+    assert 0.0 < found.widened < 0.2
+    few = shown & (found.bandwidth < 0.1) & (found.bandwidth > 1.2 * cal.smooth_ece(*rare))
+    assert np.median(found.effective_rows[few]) > 35
+
+
+def test_bandwidths_vary_smoothly(rare) -> None:
+    found = curve(*rare)
+    steps = np.abs(np.diff(np.log(found.bandwidth[found.drawn])))
+    assert steps.max() < 0.35
+
+
+def test_the_curve_rises_along_the_axis(rare, dense) -> None:
+    for sample in (rare, dense):
+        found = curve(*sample)
+        assert (np.diff(found.prediction[found.drawn]) >= 0).all()
+
+
+def test_a_gap_breaks_the_curve() -> None:
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.uniform(0.05, 0.2, 500), rng.uniform(0.75, 0.95, 500)])
+    found = curve((rng.random(1000) < p).astype(int), p)
+    inside = (found.prediction > 0.3) & (found.prediction < 0.65)
+    assert not found.drawn[inside].any()
+    assert found.drawn[found.prediction < 0.2].any()
+    assert found.drawn[found.prediction > 0.75].any()
+
+
+def test_rows_without_a_curve_are_points_with_intervals() -> None:
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.uniform(0.0, 0.1, 2000), np.full(8, 0.6) + rng.normal(0, 0.005, 8)])
+    y = (rng.random(p.size) < p).astype(int)
+    rows, found = as_points(y, p), curve(y, p)
+    clumps = clumps_outside(rows, found, 0.95)
+    assert clumps.prediction.size == 1
+    assert clumps.rows.tolist() == [8.0]
+    assert clumps.prediction[0] == pytest.approx(p[-8:].mean())
+    assert clumps.observed[0] == pytest.approx(y[-8:].mean())
+    low, high = wilson(np.array([y[-8:].mean()]), np.array([8.0]), 0.95)
+    assert (clumps.low[0], clumps.high[0]) == (pytest.approx(low[0]), pytest.approx(high[0]))
+
+
+def test_few_values_are_points() -> None:
+    p = np.repeat([0.1, 0.3, 0.7], [100, 50, 20])
+    y = np.concatenate([np.arange(n) < k for n, k in ((100, 12), (50, 10), (20, 15))]).astype(int)
+    found = distinct_clumps(as_points(y, p), 0.95)
+    assert found is not None
+    assert found.prediction.tolist() == pytest.approx([0.1, 0.3, 0.7])
+    assert found.observed.tolist() == pytest.approx([0.12, 0.2, 0.75])
+    assert found.rows.tolist() == [100.0, 50.0, 20.0]
+    assert distinct_clumps(as_points(np.arange(500) % 2, np.linspace(0, 1, 500)), 0.95) is None
+
+
+def test_tiny_samples_have_no_curve_but_groups() -> None:
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 5, 12, 30):
+        p = rng.random(n)
+        y = (rng.random(n) < p).astype(int)
+        found = curve(y, p)
+        assert not found.drawn.any()
+        clumps = clumps_outside(as_points(y, p), found, 0.95)
+        assert clumps.rows.sum() == n
+        assert clumps.rows.size == min(max(n // 4, 1), 5)
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+@pytest.mark.parametrize("kind", ["uniform", "rare", "ends"])
+def test_bands_cover(kind: str, n: int) -> None:
+    """Both bands hold 95% of the points of the curve, on average over 40 samples."""
+    shapes = {"uniform": (1, 1), "rare": (0.5, 20), "ends": (0.1, 0.1)}
+    inside = []
+    for seed in range(40):
+        rng = np.random.default_rng([seed, n])
+        p = rng.beta(*shapes[kind], n)
+        y = (rng.random(n) < p).astype(int)
+        found = curve(y, p)
+        truth = curve_of(
+            as_points(p, p, labels="soft"), cal.smooth_ece(y, p), widen=True, confidence=0.95
+        )
+        shown = found.drawn
+        null = (found.consistency_low <= found.observed) & (
+            found.observed <= found.consistency_high
+        )
+        own = (found.low <= truth.observed) & (truth.observed <= found.high)
+        inside.append([null[shown].mean(), own[shown].mean()])
+    assert (np.mean(inside, axis=0) > 0.91).all()
+
+
+def test_weights_count_by_their_effective_number(dense) -> None:
+    y, p = dense
+    weight = np.where(np.arange(p.size) % 10 == 0, 20.0, 1.0)
+    plain = curve(y, p, widen=False)
+    heavy = curve_of(
+        as_points(y, p, sample_weight=weight),
+        cal.smooth_ece(y, p),
+        widen=False,
+        confidence=0.95,
+    )
+    kish = weight.sum() ** 2 / (weight**2).sum() / p.size
+    ratio = heavy.effective_rows / np.interp(heavy.position, plain.position, plain.effective_rows)
+    assert np.median(ratio) == pytest.approx(kish, rel=0.1)
+    scaled = curve_of(
+        as_points(y, p, sample_weight=7.0 * weight),
+        cal.smooth_ece(y, p),
+        widen=True,
+        confidence=0.95,
+    )
+    same = curve_of(
+        as_points(y, p, sample_weight=weight), cal.smooth_ece(y, p), widen=True, confidence=0.95
+    )
+    np.testing.assert_allclose(scaled.low, same.low, rtol=1e-9)
+
+
+def test_a_design_effect_divides_the_effective_rows(dense) -> None:
+    plain, clustered = curve(*dense, widen=False), curve(*dense, widen=False, design_effect=4.0)
+    np.testing.assert_allclose(clustered.effective_rows, plain.effective_rows / 4.0)
+    width = (clustered.high - clustered.low) / (plain.high - plain.low)
+    assert np.nanmedian(width) == pytest.approx(2.0, rel=0.1)
+
+
+def test_intervals_of_rates() -> None:
+    low, high = wilson(np.array([0.1]), np.array([100.0]), 0.95)
+    assert (low[0], high[0]) == (pytest.approx(0.05523, abs=1e-5), pytest.approx(0.17437, abs=1e-5))
+    low, high = beta_quantiles(np.array([0.3]), np.array([0.3 * 0.7 / 51]), 0.9)
+    from scipy.stats import beta
+
+    assert (low[0], high[0]) == pytest.approx(beta(15, 35).ppf([0.05, 0.95]))
+    low, high = beta_quantiles(np.array([0.001, 0.0]), np.array([0.001 / 100, 0.0]), 0.95)
+    assert low.tolist() == [0.0, 0.0]
+    assert high[1] == 0.0

@@ -1,0 +1,446 @@
+"""The reliability diagram: numbers, artists on axes of others, and figures of its own."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.figure import Figure
+from tests.refusals import refused
+
+import calibrant as cal
+from calibrant.plotting import Theme, register_theme
+from calibrant.plotting.themes import THEMES
+from calibrant.smoothing.curves import smooth_curves
+
+
+def axes():
+    return Figure().subplots()
+
+
+# -- numbers ------------------------------------------------------------------------------------
+
+
+def test_the_number_and_its_interval_are_those_of_assess(dense) -> None:
+    diagram, found = cal.reliability_diagram(*dense), cal.assess(*dense)
+    assert diagram.smooth_ece.value == pytest.approx(found.smooth_ece, abs=1e-6)
+    assert diagram.assessment.interval.low == pytest.approx(found.interval.low, abs=1e-3)
+    assert diagram.label.startswith(f"SmoothECE {found.smooth_ece:.3f} (95% CI ")
+    assert diagram.verdict.sentence == "Over-confident: too near 0 and 1"
+    assert (diagram.n, diagram.widened, diagram.bandwidth) == (3000, 0.0, None)
+
+
+def test_an_assessment_is_used_as_it_is(dense) -> None:
+    sketch = cal.Sketch.from_arrays(*dense)
+    found = cal.assess(sketch, confidence=0.9)
+    diagram = cal.reliability_diagram(sketch, assessment=found)
+    assert diagram.assessment is found
+    assert diagram.confidence == 0.9
+    with refused("assessment"):
+        cal.reliability_diagram(*dense, assessment=found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_papers_figure_is_unchanged(seed: int) -> None:
+    """At SmoothECE's bandwidth the curve is the smoothed regression of the paper, wherever there are rows."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(*[(1, 1), (0.4, 0.4), (5, 5), (0.3, 3)][seed], 2000)
+    y = (rng.random(2000) < p**1.2).astype(int)
+    diagram = cal.reliability_diagram(y, p, bandwidth="smooth_ece")
+    width = diagram.smooth_ece.bandwidth
+    exact = smooth_curves(cal.Sketch.from_arrays(y, p), width, points=1 << 13)
+    curve = diagram.curve
+    shown = curve.density > 1e-3 * curve.density.max()
+    assert curve.drawn[shown].all()
+    np.testing.assert_allclose(curve.bandwidth[shown], width)
+    for mine, theirs in (
+        (curve.observed, exact.regression),
+        (curve.prediction, exact.smoothed_predictions),
+    ):
+        there = np.interp(curve.position[shown], exact.position, theirs)
+        np.testing.assert_allclose(mine[shown], there, atol=2e-3)
+    assert diagram.assessment is not None
+
+
+def test_a_bandwidth_of_your_own(dense) -> None:
+    diagram = cal.reliability_diagram(*dense, bandwidth=0.1)
+    assert diagram.smooth_ece.value == pytest.approx(
+        cal.smooth_ece(*dense, bandwidth=0.1), abs=1e-6
+    )
+    assert diagram.area == pytest.approx(diagram.smooth_ece.value, rel=1e-3)
+    assert diagram.assessment is None
+    assert "at bandwidth 0.1" in diagram.label
+    for wrong in ("scott", -1.0, 0, np.nan, [0.1]):
+        with refused("bandwidth"):
+            cal.reliability_diagram(*dense, bandwidth=wrong)
+
+
+def test_other_scales(dense) -> None:
+    y, p = dense
+    diagram = cal.reliability_diagram(y, p.clip(0.01, 0.99), scale="logit")
+    shown = diagram.curve.drawn
+    assert shown.sum() > 20
+    assert (
+        np.abs(diagram.curve.observed - (0.5 + 0.7 * (diagram.curve.prediction - 0.5)))[shown].max()
+        < 0.15
+    )
+    assert diagram.smooth_ece.value == pytest.approx(
+        cal.smooth_ece(y, p.clip(0.01, 0.99), scale="logit"), rel=1e-4
+    )
+
+
+def test_the_same_from_rows_and_from_a_sketch(rare) -> None:
+    one = cal.reliability_diagram(*rare)
+    other = cal.reliability_diagram(cal.Sketch.from_arrays(*rare))
+    np.testing.assert_array_equal(one.curve.observed, other.curve.observed)
+
+
+def test_data_goes_on(dense) -> None:
+    diagram = cal.reliability_diagram(*dense)
+    frame = diagram.to_frame("pandas")
+    assert list(frame.columns)[:2] == ["prediction", "observed"]
+    document = json.loads(json.dumps(diagram.to_dict()))
+    assert document["n"] == 3000
+    assert document["drawn_wider"] == diagram.widened
+    assert document["area"] == pytest.approx(document["smooth_ece"]["value"], rel=1e-2)
+    again = pickle.loads(pickle.dumps(diagram))
+    np.testing.assert_array_equal(again.curve.observed, diagram.curve.observed)
+    with refused("backend"):
+        diagram.to_frame("numpy")
+    assert "3000" in repr(diagram)
+
+
+# -- on axes of others --------------------------------------------------------------------------
+
+
+def test_a_guest_leaves_title_legend_and_layout_alone(dense) -> None:
+    figure, ax = plt.subplots(layout="constrained")
+    ax.set_title("mine")
+    ax.set_xlabel("my label")
+    box = ax.get_position().bounds
+    plot = cal.reliability_diagram(*dense).plot(ax)
+    assert (plot.ax, plot.figure) == (ax, figure)
+    assert ax.get_legend() is None
+    assert not figure.legends
+    assert not figure.texts
+    assert ax.get_title() == "mine"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("my label", "Observed frequency")
+    assert ax.get_aspect() == "auto"
+    assert ax.get_position().bounds == box
+    low, high = ax.get_xlim()
+    assert (low, high) == (pytest.approx(-0.02), pytest.approx(1.02))
+
+
+def test_looks_work_as_in_matplotlib(dense) -> None:
+    ax = axes()
+    plot = cal.reliability_diagram(*dense).plot(
+        ax, color="C3", label="mine", linewidth=2.5, alpha=0.5, linestyle="--"
+    )
+    (curve,) = plot.artists["curve"]
+    assert isinstance(curve, LineCollection)
+    red = matplotlib.colors.to_rgba("C3", 0.5)
+    assert tuple(curve.get_color()[0]) == pytest.approx(red)
+    assert list(curve.get_linewidth()) == [2.5]
+    assert curve.get_linestyle()[0][1] is not None
+    assert [text.get_text() for text in ax.legend().get_texts()] == ["mine"]
+    (band,) = plot.artists["confidence_band"]
+    assert isinstance(band, PolyCollection)
+    assert tuple(band.get_facecolor()[0][:3]) == pytest.approx(red[:3])
+    curve.set_color("C1")
+    assert tuple(curve.get_color()[0][:3]) == matplotlib.colors.to_rgb("C1")
+
+
+def test_colours_follow_the_cycle_of_the_axes(dense) -> None:
+    ax = axes()
+    ax.plot([0, 1], [1, 0])
+    ax.set_prop_cycle(color=["#112233", "#445566"])
+    diagram = cal.reliability_diagram(*dense)
+    colors = [diagram.plot(ax).artists["curve"][0].get_color()[0] for _ in range(2)]
+    assert [matplotlib.colors.to_hex(color) for color in colors] == ["#112233", "#445566"]
+    kinds = [artist.get_gid() for artist in ax.get_children()]
+    assert kinds.count("calibrant-shared") == 2  # one diagonal and one histogram
+
+
+def test_the_line_is_as_wide_as_its_evidence(rare) -> None:
+    plot = cal.reliability_diagram(*rare).plot(axes())
+    (curve,) = plot.artists["curve"]
+    widths = np.asarray(curve.get_linewidth())
+    assert 0.8 <= widths.min() < 1.0
+    assert widths.max() == pytest.approx(3.0)
+    xs = [path.vertices[:, 0].mean() for path in curve.get_paths()]
+    assert xs[int(np.argmax(widths))] < 0.05  # nearly all rows are near 0
+
+
+def test_vertices_are_those_of_the_curve(dense) -> None:
+    diagram = cal.reliability_diagram(*dense)
+    (curve,) = diagram.plot(axes(), linewidth=1.0).artists["curve"]
+    (path,) = curve.get_paths()
+    x, y = path.vertices.T
+    np.testing.assert_allclose(
+        y, np.interp(x, diagram.curve.prediction, diagram.curve.observed), atol=1e-9
+    )
+
+
+def test_bands_are_only_where_the_curve_is() -> None:
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.uniform(0.05, 0.2, 500), rng.uniform(0.75, 0.95, 500)])
+    plot = cal.reliability_diagram((rng.random(1000) < p).astype(int), p).plot(axes())
+    for key in ("confidence_band", "consistency_band"):
+        (band,) = plot.artists[key]
+        xs = np.concatenate([path.vertices[:, 0] for path in band.get_paths()])
+        assert len(band.get_paths()) == 2
+        assert not ((xs > 0.3) & (xs < 0.65)).any()
+
+
+def test_without_bands(dense) -> None:
+    plot = cal.reliability_diagram(*dense, bands=False).plot(axes())
+    assert not {"confidence_band", "consistency_band"} & set(plot.artists)
+
+
+def test_points_have_their_intervals() -> None:
+    p = np.repeat([0.2, 0.6], 100)
+    y = np.concatenate([np.arange(100) < 30, np.arange(100) < 60]).astype(int)
+    diagram = cal.reliability_diagram(y, p)
+    dots, bars = diagram.plot(axes(), label="two").artists["points"]
+    assert isinstance(dots, PathCollection)
+    assert dots.get_label() == "two"
+    np.testing.assert_allclose(dots.get_offsets(), [[0.2, 0.3], [0.6, 0.6]], atol=1e-6)
+    ends = np.array([path.vertices[:, 1] for path in bars.get_paths()])
+    np.testing.assert_allclose(ends[:, 0], diagram.points.low)
+    np.testing.assert_allclose(ends[:, 1], diagram.points.high)
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [("colour", "color"), ("lable", "label"), ("line_width", "linewidth"), ("aplha", "alpha")],
+)
+def test_unknown_keywords_name_the_nearest(dense, key: str, near: str) -> None:
+    with refused(key, holds=f"`{near}`"):
+        cal.reliability_diagram(*dense).plot(axes(), **{key: 1})
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        {"color": "no colour"}, {"alpha": 2}, {"alpha": "x"}, {"linewidth": -1},
+        {"xlim": (1, 0)}, {"xlim": 3}, {"ylim": (0, np.nan)}, {"legend": "no"},
+    ],
+)  # fmt: skip
+def test_bad_values_are_refused(dense, look) -> None:
+    with refused(next(iter(look))):
+        cal.reliability_diagram(*dense).to_svg(**look)
+
+
+@pytest.mark.parametrize("key", ["title", "subtitle", "xlabel", "xlim", "legend"])
+def test_texts_are_for_new_figures(dense, key: str) -> None:
+    value = (0, 1) if key == "xlim" else False if key == "legend" else "text"
+    with refused(key):
+        cal.reliability_diagram(*dense).plot(axes(), **{key: value})
+    with refused("figsize"):
+        cal.reliability_diagram(*dense).plot(axes(), figsize=(4, 4))
+
+
+def test_axes_of_another_kind_are_refused(dense) -> None:
+    diagram = cal.reliability_diagram(*dense)
+    for projection in ("polar", "3d"):
+        with refused("ax", holds=projection):
+            diagram.plot(Figure().add_subplot(projection=projection))
+    with refused("ax", holds="ax[0]"):
+        diagram.plot(Figure().subplots(2))
+    with refused("ax"):
+        diagram.plot(Figure())
+    gone = axes()
+    gone.remove()
+    with refused("ax", holds="removed"):
+        diagram.plot(gone)
+
+
+def test_a_closed_figure_can_be_drawn_on(dense) -> None:
+    figure, ax = plt.subplots()
+    plt.close(figure)
+    assert cal.reliability_diagram(*dense).plot(ax).figure is figure
+
+
+def test_dark_axes_get_dark_colours(dense) -> None:
+    ax = axes()
+    ax.set_facecolor("#101010")
+    (line,) = cal.reliability_diagram(*dense).plot(ax).artists["diagonal"]
+    assert line.get_color() == THEMES["dark"].reference
+
+
+# -- figures of its own -------------------------------------------------------------------------
+
+
+def texts_of(figure) -> list[str]:
+    return [text.get_text() for text in figure.texts]
+
+
+def test_title_number_labels_and_legend(dense) -> None:
+    diagram = cal.reliability_diagram(*dense)
+    plot = diagram.plot()
+    assert texts_of(plot.figure) == [diagram.verdict.sentence, f"{diagram.label}, n = 3,000"]
+    (legend,) = plot.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "This model, with 95% confidence band",
+        "Perfect calibration, with 95% consistency band",
+        "Distribution of predictions",
+    ]
+    assert plot.ax.get_legend() is None
+    plot.figure.canvas.draw()
+    inside = plot.ax.get_window_extent()
+    assert not inside.overlaps(legend.get_window_extent())
+    for text in plot.figure.texts:
+        assert not inside.overlaps(text.get_window_extent())
+    assert (plot.ax.get_xlabel(), plot.ax.get_ylabel()) == (
+        "Predicted probability",
+        "Observed frequency",
+    )
+
+
+def test_texts_and_limits_that_were_asked_for(dense) -> None:
+    plot = cal.reliability_diagram(*dense).plot(
+        title="Mine", subtitle="", xlabel="x", ylabel="y", xlim=(0.1, 0.5), legend=False, label="a"
+    )
+    assert texts_of(plot.figure) == ["Mine"]
+    assert (plot.ax.get_xlabel(), plot.ax.get_ylabel(), plot.ax.get_xlim()) == (
+        "x",
+        "y",
+        (0.1, 0.5),
+    )
+    assert not plot.figure.legends
+
+
+def test_the_legend_has_the_label(dense) -> None:
+    plot = cal.reliability_diagram(*dense).plot(label="naive Bayes")
+    first = plot.figure.legends[0].get_texts()[0].get_text()
+    assert first == "naive Bayes, with 95% confidence band"
+
+
+@pytest.mark.parametrize("size", [(3.0, 3.4), (6.0, 6.5), (9.0, 4.0)])
+def test_figures_of_a_size(dense, size) -> None:
+    plot = cal.reliability_diagram(*dense).plot(figsize=size)
+    assert tuple(plot.figure.get_size_inches()) == size
+    with refused("figsize"):
+        cal.reliability_diagram(*dense).plot(figsize=(0.1, 3000))
+
+
+def test_short_axes_for_rare_events() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 999, 20_000)
+    plot = cal.reliability_diagram((rng.random(p.size) < p).astype(int), p).plot()
+    assert plot.ax.get_xlim()[1] < 0.02
+    assert f"axis ends at {plot.ax.get_xlim()[1] / 1.02:g}" in plot.ax.get_xlabel()
+    mirrored = cal.reliability_diagram((rng.random(p.size) < 1 - p).astype(int), 1 - p).plot()
+    assert mirrored.ax.get_xlim()[0] > 0.97
+    assert "axis starts at" in mirrored.ax.get_xlabel()
+
+
+def test_axes_show_all_of_the_error(rare) -> None:
+    y, p = rare
+    y = np.where(p > 0.5, 0, y)
+    plot = cal.reliability_diagram(y, p).plot()
+    assert plot.ax.get_xlim()[1] == pytest.approx(1.02)
+
+
+@pytest.mark.parametrize("ending", ["svg", "pdf", "png"])
+@pytest.mark.parametrize("theme", ["light", "dark", "print"])
+def test_files(dense, tmp_path, ending: str, theme: str) -> None:
+    diagram = cal.reliability_diagram(*dense)
+    one = diagram.save(tmp_path / f"a.{ending}", theme=theme).read_bytes()
+    assert one == diagram.save(tmp_path / f"b.{ending}", theme=theme).read_bytes()
+    assert one.startswith({"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[ending])
+    if ending == "svg":
+        assert THEMES[theme].series[0].encode() in one
+        assert b"Observed frequency</text>" in one
+        assert len(one) < 120_000
+
+
+def test_what_cannot_be_written(dense, tmp_path) -> None:
+    diagram = cal.reliability_diagram(*dense)
+    for path in ("a.jpg", "a", 3):
+        with refused("path"):
+            diagram.save(path)
+    with refused("dpi"):
+        diagram.save(tmp_path / "a.png", dpi=0)
+    with refused("width"):
+        diagram.save(tmp_path / "a.png", width=1000)
+    with refused("theme"):
+        diagram.save(tmp_path / "a.png", theme="sepia")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_names_the_target(dense, tmp_path, monkeypatch) -> None:
+    diagram = cal.reliability_diagram(*dense)
+    for ending in ("svg", "pdf", "png"):
+        with pytest.raises(cal.CalibrantError, match=f"nowhere/a.{ending}"):
+            diagram.save(f"/nonexistent/nowhere/a.{ending}")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for ending in ("svg", "pdf", "png"):
+        with pytest.raises(cal.CalibrantError, match=f"a.{ending}.*No space left"):
+            diagram.save(tmp_path / f"a.{ending}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name", ["a\x00b\x1b[31m", "lone \ud800", "$x^2$ \\frac", "<b>&\"'", "", "n" * 300]
+)
+def test_hostile_names(dense, tmp_path, name: str) -> None:
+    from xml.etree import ElementTree
+
+    diagram = cal.reliability_diagram(*dense)
+    for text in (
+        diagram.to_svg(label=name, title=name, xlabel=name),
+        cal.plotting.Diagrams({name: diagram, "other": diagram}).to_svg(),
+        cal.plotting.forest_plot({name: diagram.assessment}).to_svg(),
+    ):
+        ElementTree.fromstring(text)
+    diagram.save(tmp_path / "a.pdf", title=name)
+    ax = axes()
+    diagram.plot(ax, label=name)
+    ax.figure.canvas.draw()
+
+
+def test_a_theme_of_your_own(dense) -> None:
+    from dataclasses import replace
+
+    register_theme(replace(THEMES["light"], name="rose", series=("#aa1155",)))
+    assert "#aa1155" in cal.reliability_diagram(*dense).to_svg(theme="rose")
+    assert "#aa1155" in cal.reliability_diagram(*dense).to_svg(theme=THEMES["rose"])
+    with refused("theme"):
+        register_theme(replace(THEMES["light"], paper="no colour"))
+    assert isinstance(THEMES["rose"], Theme)
+
+
+def test_notebooks_show_the_picture(dense) -> None:
+    html = cal.reliability_diagram(*dense)._repr_html_()
+    assert html.startswith("<div><svg")
+    assert 'id="figure' not in html
+    assert "<metadata" not in html
+
+
+@pytest.mark.parametrize(
+    ("y", "p"),
+    [
+        ([1], [0.5]), ([0], [0.0]), ([1], [0.0]), ([0, 1], [0.3, 0.3]), ([0] * 50, [0.0] * 50),
+        ([0, 1] * 25, [0.0, 1.0] * 25), ([1, 0] * 25, [0.0, 1.0] * 25), ([1] * 40, [0.4] * 40),
+        ([0, 1, 1], [0.2, 0.9, 0.4]), ([0] * 100, [1e-300] * 100),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:All predictions are 0 or 1")
+def test_odd_samples_are_drawn(y, p) -> None:
+    diagram = cal.reliability_diagram(y, p)
+    diagram.plot().figure.canvas.draw()
+    shown = diagram.curve.drawn.any() or diagram.points.prediction.size
+    assert shown
+    cal.reliability_diagram(y, p, bandwidth="smooth_ece").to_svg()
