@@ -249,9 +249,9 @@ def test_the_picture_shows_the_curve_and_the_certified_point():
     y, p = sample(n=2000)
     certified = cal.certify(y, p, risk=0.2)
     diagram = cal.plotting.risk_coverage_diagram(y, p, point=certified.above)
-    marks = {mark.key: mark for mark in diagram.panel().marks}
-    assert set(marks) == {"diagonal", "interval", "curve", "point"}
-    assert marks["point"].x[0] == certified.coverage
+    artists = diagram.plot().artists
+    assert set(artists) == {"diagonal", "confidence_band", "curve", "point"}
+    assert artists["point"][0].get_xdata()[0] == certified.coverage
     assert "<svg" in diagram.to_svg()
     assert list(diagram.to_frame("pandas").columns)[:2] == ["threshold", "coverage"]
     assert cal.plotting.risk_coverage_diagram(diagram.selective).selective is diagram.selective

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from tests.refusals import refused
 
-from calibrant.errors import InputError
-from calibrant.plotting.binned import binned_diagram
-from calibrant.sklearn import ReliabilityDisplay
+from calibrant.integrations.sklearn import ReliabilityDisplay
+from calibrant.plotting import binned_diagram
+
+matplotlib.use("Agg")
 
 
 @pytest.fixture(scope="module")
@@ -24,75 +27,93 @@ def fitted():
     return LogisticRegression().fit(X, labels), X, labels
 
 
+def axes():
+    return Figure().subplots()
+
+
 def test_from_estimator_draws_the_second_class(fitted) -> None:
     model, X, y = fitted
-    ax = Figure().subplots()
+    ax = axes()
     display = ReliabilityDisplay.from_estimator(model, X, y, ax=ax)
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-    assert isinstance(display.line_, Line2D)
-    assert display.estimator_name == "LogisticRegression"
-    assert display.pos_label == "yes"
-    same = ReliabilityDisplay.from_predictions(
-        y == "yes", model.predict_proba(X)[:, 1], ax=Figure().subplots()
-    )
-    assert np.array_equal(display.line_.get_ydata(), same.line_.get_ydata(), equal_nan=True)
+    assert (display.ax_, display.figure_) == (ax, ax.figure)
+    assert isinstance(display.line_, LineCollection)
+    assert (display.name, display.pos_label) == ("LogisticRegression", "yes")
+    assert [text.get_text() for text in ax.legend().get_texts()] == ["LogisticRegression"]
+    same = ReliabilityDisplay.from_predictions(y == "yes", model.predict_proba(X)[:, 1], ax=axes())
+    np.testing.assert_array_equal(display.diagram.curve.observed, same.diagram.curve.observed)
 
 
 def test_the_other_class_is_the_mirror_image(fitted) -> None:
     model, X, y = fitted
-    ax = Figure().subplots()
-    display = ReliabilityDisplay.from_estimator(model, X, y, pos_label="no", ax=ax)
-    plain = ReliabilityDisplay.from_estimator(model, X, y, ax=Figure().subplots())
-    assert display.diagram.smooth_ece.value == pytest.approx(
-        plain.diagram.smooth_ece.value, abs=1e-6
+    no, yes = (
+        ReliabilityDisplay.from_estimator(model, X, y, pos_label=label, ax=axes())
+        for label in ("no", "yes")
     )
+    assert no.diagram.smooth_ece.value == pytest.approx(yes.diagram.smooth_ece.value, abs=1e-6)
 
 
-def test_plot_again_with_another_name_and_without_reference(fitted) -> None:
+def test_plot_again_with_another_look(fitted) -> None:
     model, X, y = fitted
-    display = ReliabilityDisplay.from_estimator(model, X, y, ax=Figure().subplots())
-    again = display.plot(ax=Figure().subplots(), name="mine", ref_line=False, curve="line")
+    display = ReliabilityDisplay.from_estimator(model, X, y, ax=axes())
+    again = display.plot(axes(), name="mine", color="C4", linewidth=2.0)
     assert again is display
-    assert "mine" in display.artists_["note"][0].get_text()
-    assert not {"diagonal", "consistency", "reference"} & set(display.artists_)
+    assert display.line_.get_label() == "mine"
+    assert list(display.line_.get_linewidth()) == [2.0]
     assert all(
         artist.axes is display.ax_ for drawn in display.artists_.values() for artist in drawn
     )
-    assert len(display.ax_.get_lines()) == 1  # the curve
-    said = [text.get_text() for text in display.artists_["legend"][0].get_texts()]
-    assert not any("calibrat" in text for text in said)
 
 
-def test_weights_and_seed_reach_the_diagram(fitted) -> None:
+def test_options_reach_the_diagram(fitted) -> None:
     model, X, y = fitted
     weight = np.linspace(0.5, 2, len(y))
-    ax = Figure().subplots()
-    display = ReliabilityDisplay.from_estimator(model, X, y, sample_weight=weight, seed=5, ax=ax)
-    assert display.diagram.sketch.weighted
-    assert display.diagram.seed == 5
-    settings = {"bandwidth": 0.1, "confidence": 0.8, "resamples": 7, "curves": 2}
-    diagram = ReliabilityDisplay.from_estimator(model, X, y, ax=ax, **settings).diagram
-    assert (diagram.bandwidth, diagram.confidence, diagram.resamples) == (0.1, 0.8, 7)
-    assert len(diagram.resampled) == 2
+    display = ReliabilityDisplay.from_estimator(
+        model, X, y, sample_weight=weight, bandwidth=0.1, confidence=0.8, ax=axes()
+    )
+    diagram = display.diagram
+    assert diagram.sketch.weighted
+    assert (diagram.bandwidth, diagram.confidence) == (0.1, 0.8)
+
+
+def test_a_new_figure_has_a_title(fitted) -> None:
+    display = ReliabilityDisplay.from_estimator(*fitted, title="Mine")
+    assert "Mine" in [text.get_text() for text in display.figure_.texts]
+
+
+def test_many_classes() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = LogisticRegression(max_iter=500).fit(X, y)
+    display = ReliabilityDisplay.from_estimator(model, X, y)
+    assert sorted(display.diagram) == ["0", "1", "2"]
+    assert len(display.line_) == 3
+    same = ReliabilityDisplay.from_predictions(y, model.predict_proba(X))
+    assert sorted(same.diagram) == ["0", "1", "2"]
+    one = ReliabilityDisplay.from_estimator(model, X, y, pos_label=2, ax=axes())
+    assert one.diagram.smooth_ece.value == pytest.approx(
+        display.diagram["2"].smooth_ece.value, abs=1e-4
+    )
+
+
+def test_cross_validation(fitted) -> None:
+    model, X, y = fitted
+    results = cross_validate(model, X, y, cv=4, return_estimator=True, return_indices=True)
+    display = ReliabilityDisplay.from_cv_results(results, X, y, ax=axes())
+    assert display.diagram.n == len(y)
+    assert len(display.folds) == len(display.artists_["folds"]) == 4
+    assert sum(fold.n for fold in display.folds.values()) == len(y)
+    with refused("cv_results", holds="return_indices"):
+        ReliabilityDisplay.from_cv_results(cross_validate(model, X, y), X, y)
 
 
 def test_what_cannot_be_drawn_is_refused(fitted) -> None:
     model, X, y = fitted
     for unfitted in (LogisticRegression(), LinearSVC(), make_pipeline(LogisticRegression())):
-        with pytest.raises(InputError) as error:
+        with refused("estimator", holds="not fitted"):
             ReliabilityDisplay.from_estimator(unfitted, X, y)
-        assert error.value.argument == "estimator"
-        assert error.value.hint
-    with refused("estimator", holds="LinearSVC"):
+    with refused("estimator", holds="predict_proba"):
         ReliabilityDisplay.from_estimator(LinearSVC().fit(X, y), X, y)
-    flowers, kinds = load_iris(return_X_y=True)
-    many = LogisticRegression(max_iter=500).fit(flowers, kinds)
-    with refused("estimator", 3):
-        ReliabilityDisplay.from_estimator(many, flowers, kinds)
     with refused("pos_label", "maybe"):
         ReliabilityDisplay.from_estimator(model, X, y, pos_label="maybe")
     for other in (3, binned_diagram([0, 1], [0.2, 0.7])):
-        with pytest.raises(InputError) as error:
+        with refused("diagram"):
             ReliabilityDisplay(other)
-        assert error.value.argument == "diagram"

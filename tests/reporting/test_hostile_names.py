@@ -40,18 +40,12 @@ def made():
 
 def test_no_name_reaches_the_page_as_markup(made) -> None:
     scripts = re.findall(r"<script[^>]*>", made.html)
-    assert scripts == ['<script id="charts" type="application/json">', "<script>", "<script>"]
+    assert scripts == ["<script>"]
     outside = re.sub(r"<(script|style)[^>]*>.*?</\1>", "", made.html, flags=re.S)
     assert "<img" not in outside
     assert "<b onclick" not in outside
     assert "onerror=alert(1)&gt;" in outside
     assert "49" not in re.findall(r"<h1>(.*?)</h1>", outside)[0]
-
-
-def test_the_data_cannot_end_its_script(made) -> None:
-    body = re.search(r'type="application/json">(.*?)</script>', made.html, re.S)
-    assert body
-    assert "<" not in body[1]
 
 
 def test_control_characters_and_directions_are_gone(made) -> None:

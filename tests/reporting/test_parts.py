@@ -92,8 +92,8 @@ def test_half_of_the_error_lies_where_the_wording_says() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(20_000)
     y = rng.random(20_000) < np.where(p > 0.6, p - 0.2, p - 0.01)
-    diagram = cal.reliability_diagram(y, p, resamples=0)
-    low, high = densest_half(diagram, diagram.regions[0])
+    diagram = cal.reliability_diagram(y, p)
+    low, high = densest_half(diagram, diagram.assessment.direction.regions[0])
     assert 0.55 < low < high
     assert high - low < 0.3
 

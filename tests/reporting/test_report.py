@@ -9,14 +9,12 @@ from html import unescape
 
 import numpy as np
 import pytest
-from calibrant.plotting.panel import Dots
 
 import calibrant as cal
 from calibrant._format import p_text
 from calibrant.inference.dependence import DependenceWarning
 from calibrant.measures import smooth_ece
 from calibrant.reporting import summary
-from calibrant.reporting.charts import looks, overview
 from calibrant.reporting.contents import contents_of
 from calibrant.reporting.report import Report
 
@@ -106,10 +104,7 @@ def test_the_verdict_on_many_accounts_for_their_number() -> None:
     )
     assert not any(one["miscalibrated"] for one in found)
     assert made.summary.finding.sentences[0] in made.markdown
-    assert "of 40, the 5 with the largest error" in made.html
-    assert "uncertainty" not in made.html.split("<figcaption>")[2].split("</figcaption>")[0]
-    looks = re.findall(r'class="swatch ([\w-]+)" style="--series: var\(([\w-]+)\)', made.html)
-    assert len(set(looks)) == 24  # four kinds of dashes, six colours
+    assert "Shown are the 4 with the largest error" in made.html
 
 
 def test_every_form_says_what_the_finding_says() -> None:
@@ -227,14 +222,10 @@ def test_pictures_of_clusters_have_no_bounds_of_independent_rows(distinct: int) 
     models = {"a": p, "b": p**2}
     for which in ({"a": p}, models):
         made = cal.report(y, which, cluster=np.arange(4000) // 20)
-        diagrams = {group.name: group.diagram for group in made.summary.groups}
-        panel = overview(diagrams, looks(list(diagrams)))
-        assert not {"band", "consistency"} & {mark.key for mark in panel.marks}
-        assert not any({"low", "high"} & set(mark.details) for mark in panel.marks)
-        for mark in panel.marks:
-            if isinstance(mark, Dots):
-                np.testing.assert_array_equal(mark.low, mark.high)
-        assert "resamples" not in made.html.split("</main>")[0].split("How this was made")[-1]
+        for group in made.summary.groups:
+            assert not group.diagram.bands
+            assert not {"confidence_band", "consistency_band"} & set(group.diagram.plot().artists)
+        assert "consistency band</text>" not in made.html
 
 
 def test_the_same_input_gives_the_same_bytes(overconfident: Report) -> None:
@@ -305,11 +296,10 @@ def test_a_report_says_what_miscalibration_costs_decisions(overconfident: Report
 @pytest.mark.parametrize("profile", ["clinical", "weather", "llm"])
 def test_the_picture_of_a_profile_has_a_legend(profile: str) -> None:
     made = cal.report(*_rows(800, seed=2), profile=profile)
-    panel = made.summary.groups[0].profile_panel
-    assert panel is not None
-    assert panel.entries()
-    for entry in panel.entries():
-        assert entry.text[:40] in made.html
+    diagram = made.summary.groups[0].profile_diagram
+    assert diagram is not None
+    for text in diagram.frame().legend.values():
+        assert text in unescape(made.html)
 
 
 def test_the_curve_of_answers_to_the_same_questions_has_no_limits() -> None:
@@ -318,9 +308,8 @@ def test_the_curve_of_answers_to_the_same_questions_has_no_limits() -> None:
     question = np.arange(800) // 2
     assessment = cal.assess(y, p, cluster=question, profile=cal.profiles.llm(abstained=200))
     made = cal.report(cal.Sketch.from_arrays(y, p), assessment=assessment)
-    panel = made.summary.groups[0].profile_panel
-    assert panel is not None
-    drawn = {mark.key: mark for mark in panel.marks}
-    assert drawn.keys() >= {"curve"}
-    assert "interval" not in drawn
-    assert drawn["curve"].x[-1] == pytest.approx(0.8)
+    diagram = made.summary.groups[0].profile_diagram
+    assert diagram is not None
+    artists = diagram.plot().artists
+    assert "confidence_band" not in artists
+    assert artists["curve"][0].get_xdata()[-1] == pytest.approx(0.8)
