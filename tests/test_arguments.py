@@ -18,7 +18,6 @@ P = np.linspace(0.02, 0.98, 60)
 Y = (np.arange(60) * 0.618 % 1 < P).astype(int)
 SKETCH = cal.Sketch.from_arrays(Y, P)
 DRAWING = {
-    "reliability_diagram": lambda seed: cal.reliability_diagram(Y, P, seed=seed),
     "isotonic_diagram": lambda seed: cal.plotting.isotonic_diagram(Y, P, seed=seed),
     "compare": lambda seed: cal.compare(Y, {"a": P, "b": P**2}, seed=seed),
     "compare sketches": lambda seed: cal.compare({"a": SKETCH, "b": SKETCH}, seed=seed),

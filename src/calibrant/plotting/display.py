@@ -14,7 +14,7 @@ from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagr
 
 __all__ = ["ReliabilityDisplay"]
 
-DIAGRAM_OPTIONS = ("bandwidth", "confidence", "design_effect", "seed")
+DIAGRAM_OPTIONS = ("bandwidth", "confidence", "design_effect")
 FOLD_ALPHA = 0.35
 
 
@@ -153,7 +153,7 @@ class ReliabilityDisplay:
         ax : matplotlib.axes.Axes, optional
             A new figure, if none is given.
         **options
-            `bandwidth`, `confidence`, `design_effect` and `seed` as in `reliability_diagram`; all others as
+            `bandwidth`, `confidence` and `design_effect` as in `reliability_diagram`; all others as
             in `plot`.
         """
         name = type(estimator).__name__ if name is None else name
@@ -191,7 +191,7 @@ class ReliabilityDisplay:
         ax : matplotlib.axes.Axes, optional
             A new figure, if none is given.
         **options
-            `bandwidth`, `confidence`, `design_effect` and `seed` as in `reliability_diagram`; all others as
+            `bandwidth`, `confidence` and `design_effect` as in `reliability_diagram`; all others as
             in `plot`.
         """
         shape = np.shape(y_prob)

@@ -10,14 +10,15 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number, require_confidence, require_seed
+from calibrant._arguments import CONFIDENCE, is_number, require_confidence
 from calibrant.data.points import Points
-from calibrant.data.rows import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import plain
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 from calibrant.plotting.artists import (
@@ -107,7 +108,6 @@ class ReliabilityDiagram(Diagram):
     confidence: float
     bandwidth: float | None
     sketch: Sketch
-    seed: int = 0
     bands: bool = True
     few_values: bool = False
     attributes: bool = False
@@ -147,7 +147,7 @@ class ReliabilityDiagram(Diagram):
         if self.given is not None or self.bandwidth is not None:
             return self.given
         try:
-            return assess(self.sketch, confidence=self.confidence, seed=self.seed)
+            return assess(self.sketch, confidence=self.confidence)
         except TooFewRows:
             return None
 
@@ -318,9 +318,10 @@ def _weight(rows: Points) -> Floats:
 
 
 def reliability_diagram(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     assessment: Assessment | None = None,
     bandwidth: float | Literal["smooth_ece"] | None = None,
     scale: str | Scale | None = None,
@@ -328,8 +329,7 @@ def reliability_diagram(
     bands: bool = True,
     design_effect: float = 1.0,
     attributes: bool = False,
-    seed: int = 0,
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> ReliabilityDiagram:
     """Smooth reliability diagram, as data that draws itself.
 
@@ -339,8 +339,10 @@ def reliability_diagram(
         Outcomes, 0 or 1; or a Sketch, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true`, `y_prob` and `sample_weight` then name columns.
     assessment : Assessment, optional
-        The assessment of a Sketch: its number, interval, confidence and seed are used as they are.
+        The assessment of a Sketch: its number, interval and confidence are used as they are.
     bandwidth : float or "smooth_ece", optional
         One bandwidth for all rows: SmoothECE's, which gives the figure of the paper, or your own. By default
         the larger, at each place, of SmoothECE's and the one that holds about 40 effective rows.
@@ -355,8 +357,6 @@ def reliability_diagram(
         rows are divided by it.
     attributes : bool
         Add climatology, the line of no skill and the area with skill (the attributes diagram).
-    seed : int
-        Of the test behind the title.
     **options
         How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
         `on_invalid` (see `InputOptions`).
@@ -383,9 +383,10 @@ def reliability_diagram(
                 argument="assessment",
                 hint="Leave out `bandwidth`, `scale` and arrays.",
             )
-        confidence, seed = assessment.confidence, assessment.seed
+        confidence = assessment.confidence
     require_confidence(confidence)
-    require_seed(seed)
+    if data is not None:
+        y_true, y_prob, _, options = sample_from(data, y_true, y_prob, options, scale=scale)
     if not is_number(design_effect) or not 0.0 < design_effect < np.inf:
         raise InputError(
             f"`design_effect` must be a positive number; it is {show_value(design_effect)}.",
@@ -420,7 +421,6 @@ def reliability_diagram(
         confidence=float(confidence),
         bandwidth=own,
         sketch=sketch,
-        seed=seed,
         bands=bands and (assessment is None or assessment.clusters is None),
         few_values=values is not None,
         attributes=attributes,

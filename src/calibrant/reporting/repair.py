@@ -90,7 +90,6 @@ def repair_of(
         repaired,
         confidence=assessment.confidence,
         bands=assessment.clusters is None,
-        seed=seed,
     )
     before = Scores(assessment.smooth_ece, assessment.brier.value, assessment.log_loss.value)
     after = (brier_score(repaired).value, log_loss(repaired).value)
