@@ -33,7 +33,7 @@ def test_the_number_and_its_interval_are_those_of_assess(dense) -> None:
     assert diagram.smooth_ece.value == pytest.approx(found.smooth_ece, abs=1e-6)
     assert diagram.assessment.interval.low == pytest.approx(found.interval.low, abs=1e-3)
     assert diagram.label.startswith(f"SmoothECE {found.smooth_ece:.3f} (95% CI ")
-    assert diagram.verdict.sentence == "Over-confident: too near 0 and 1"
+    assert diagram.verdict.sentence == "Overconfident: too near 0 and 1"
     assert (diagram.n, diagram.widened, diagram.bandwidth) == (3000, 0.0, None)
 
 

@@ -16,7 +16,7 @@ from calibrant._optional import require
 from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
-from calibrant.io.class_arrays import sketches_of_classes
+from calibrant.io.scan import sketches_of_classes
 from calibrant.plotting.artists import display_name, require_axes, theme_of
 from calibrant.plotting.diagram import (
     Diagram,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number, require_confidence
 from calibrant.data.points import Points
+from calibrant.data.rows import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, TooFewRows, show_value
@@ -386,7 +387,9 @@ def reliability_diagram(
         confidence = assessment.confidence
     require_confidence(confidence)
     if data is not None:
-        y_true, y_prob, _, options = sample_from(data, y_true, y_prob, options, scale=scale)
+        y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options, scale=scale)
+    else:
+        reading = cast(InputOptions, options)
     if not is_number(design_effect) or not 0.0 < design_effect < np.inf:
         raise InputError(
             f"`design_effect` must be a positive number; it is {show_value(design_effect)}.",
@@ -399,9 +402,9 @@ def reliability_diagram(
             argument="bandwidth",
         )
     if scale is None or isinstance(y_true, Sketch) or scale in (PROBABILITY, PROBABILITY.name):
-        sketch = as_sketch(y_true, y_prob, scale=scale, **options)
+        sketch = as_sketch(y_true, y_prob, scale=scale, **reading)
     else:
-        sketch = as_sketch(y_true, y_prob, scale=scale, nodes=NODES_OF_LONG_SCALES, **options)
+        sketch = as_sketch(y_true, y_prob, scale=scale, nodes=NODES_OF_LONG_SCALES, **reading)
     number = smooth_ece_result(sketch, bandwidth=own)
     rows = Points.of(sketch)
     narrowest = max(number.bandwidth, NARROWEST * float(sketch.scale.length))

@@ -14,6 +14,8 @@ ONE_SIDED = 0.9
 """Share of the error from which on it counts as being to one side."""
 RARE = 0.05
 """Mean prediction below which an error is given as a ratio."""
+SLIGHT, SLIGHT_SHARE = 0.01, 0.1
+"""Upper ends of intervals, as they are and as a share of the rarer outcome, of errors that hardly matter."""
 MOST = 0.5
 """Share of the error from which on a range is named."""
 BOTH, SMALLER = 0.75, 0.25
@@ -48,25 +50,24 @@ def verdict_of(assessment: Assessment) -> Verdict:
     >>> verdict_of(assess([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])).clear
     False
     """
+    most = number_text(assessment.interval.high)
+    if assessment.finding == "within the margin":
+        within = f"Within the margin of {assessment.margin:g} (error up to {most})"
+        return Verdict(within, "within the margin", False)
     if not assessment.miscalibrated:
-        most = number_text(assessment.interval.high)
-        if assessment.finding == "inconclusive":
-            return Verdict(
-                f"Too few rows to tell (error up to {most})", "too few rows to tell", False
-            )
-        return Verdict(
-            f"No miscalibration detected (could be up to {most})",
-            "no miscalibration detected",
-            False,
-        )
+        if assessment.finding == "too few rows":
+            return Verdict(f"Too few rows to tell (error up to {most})", "too few rows", False)
+        sentence = f"No miscalibration detected (could be up to {most})"
+        return Verdict(sentence, "no miscalibration detected", False)
     sentence, short = (
         _slope(assessment)
         or _one_side(assessment)
         or _one_range(assessment.direction.regions)
         or _MIXED
     )
-    if assessment.finding == "slightly off":
-        off = "" if "-confident" in sentence else "off: "
+    rarer = min(assessment.event_rate, 1.0 - assessment.event_rate)
+    if assessment.interval.high < min(SLIGHT, SLIGHT_SHARE * rarer):
+        off = "" if "confident" in sentence else "off: "
         sentence = f"Slightly {off}{sentence[0].lower()}{sentence[1:]}"
         short = f"slightly {short}"
     return Verdict(sentence, short, True)
@@ -99,7 +100,7 @@ def _slope(assessment: Assessment) -> tuple[str, str] | None:
     steep = above.gap > 0.0
     # Confidence is the distance from ½: predictions on both sides of it, and a mean that agrees.
     if below.low < 0.5 < above.high and (assessment.direction.confidence_gap > 0.0) == steep:
-        name, where = ("Over-confident", "0 and 1") if steep else ("Under-confident", "0.5")
+        name, where = ("Overconfident", "0 and 1") if steep else ("Underconfident", "0.5")
         return f"{name}: too near {where}", name.lower()
     first, last = ("low", "high") if steep else ("high", "low")
     return (
