@@ -355,7 +355,7 @@ class _Document:
         rest = self._text[self._at :]
         if len(rest) > LONGEST_LINE:
             raise ValueError(f"a value has more than {LONGEST_LINE >> 20} MB")
-        chunk = self._file.read(max(PEEK_BYTES, len(rest)))
+        chunk = self._file.read(max(PEEK_BYTES, min(len(rest), LONGEST_LINE + 1 - len(rest))))
         self._text, self._at = rest + chunk, 0
         return bool(chunk)
 

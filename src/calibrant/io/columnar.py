@@ -156,7 +156,8 @@ def _require_one_file(handle: Any) -> None:
         content = handle.read()
     for mark in (match.start() for match in re.finditer(rb"PAR1(?=PAR1)", content)):
         first = mark - 4 - int.from_bytes(content[mark - 4 : mark], "little")
-        if first >= 4 and content[first] == 0x15:  # how contents begin
+        # Contents begin with a version and a list.
+        if first >= 4 and content[first] == 0x15 and content[first + 2] == 0x19:
             raise ValueError("several Parquet files were joined into it")
 
 

@@ -41,8 +41,8 @@ SUM_NAMES = ("count", "offset", "weight", "squared_weight", "weighted_offset")
 """Names of the columns of sums, where they are a table; without weights, the first two."""
 MOST_TABLES = 256
 """Models with a table of all cells each, 2 MB; of more, only the cells that have rows are kept."""
-FEWEST_WAITING = 1 << 22
-"""Entries that may wait to be merged, about 100 MB."""
+FEWEST_WAITING = 1 << 21
+"""Entries that may wait to be merged, about 50 MB."""
 
 Place = Callable[[int], tuple[int, str | None]]
 """Row of a source and its file, from a row of a batch."""
@@ -406,10 +406,12 @@ class GroupTotal:
         if not self._places.size:
             self._places, self._sums = places, columns
             return
-        at = np.searchsorted(self._places, places)
-        self._places = np.insert(self._places, at, places)
+        at = np.searchsorted(self._places, places) + np.arange(places.size)
+        is_old = np.ones(self._places.size + places.size, np.bool_)
+        is_old[at] = False
+        self._places = _inserted(self._places, at, is_old, places)
         for k, values in enumerate(columns):
-            self._sums[k] = np.insert(self._sums[k], at, values)
+            self._sums[k] = _inserted(self._sums[k], at, is_old, values)
 
     def merge(self) -> tuple[Integers, list[NDArray[Any]]]:
         """All sums, sorted by group (in order of appearance) and slot."""
@@ -421,6 +423,15 @@ class GroupTotal:
         found = self.merge()
         self._places, self._sums = np.empty(0, np.int64), []
         return found
+
+
+def _inserted(
+    old: NDArray[Any], at: Integers, is_old: NDArray[np.bool_], new: NDArray[Any]
+) -> NDArray[Any]:
+    column = np.empty(is_old.size, old.dtype)
+    column[is_old] = old
+    column[at] = new
+    return column
 
 
 def add_part(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> None:
