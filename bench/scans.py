@@ -20,7 +20,6 @@ import tempfile
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ import numpy as np
 from bench import pages
 
 CHUNK = 1 << 20
-CASES = ("parquet", "checks", "csv", "csv in polars", "groups")
+CASES = ("parquet", "csv", "csv in polars", "groups")
 
 
 def write_parquet(path: Path, rows: int) -> None:
@@ -84,16 +83,7 @@ def decode(path: str) -> None:
     from calibrant.io.files import find_files, jobs_of
     from calibrant.io.request import make_request
 
-    request = make_request(
-        y_true="y",
-        y_prob="p",
-        sample_weight=None,
-        by=None,
-        cluster=None,
-        nodes=1 << 16,
-        scale="probability",
-        on_invalid="raise",
-    )
+    request = make_request(y_true="y", y_prob="p")
 
     def read(job):
         for _ in job.read():
@@ -102,52 +92,12 @@ def decode(path: str) -> None:
     threads = os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque = deque()
-        for job in jobs_of(find_files(path), request).jobs:
+        for job in jobs_of(find_files(path), request):
             waiting.append(pool.submit(read, job))
             if len(waiting) > threads + 1:
                 waiting.popleft().result()
         for future in waiting:
             future.result()
-
-
-@contextmanager
-def without_checks():
-    """Scans as they were before files were distrusted: no validation, no checksums, no second look."""
-    from pyarrow import parquet
-
-    from calibrant.io import files, parquet_arrow_reader
-
-    before = parquet_arrow_reader.validated, files.unchanged, parquet.ParquetFile
-    one_file = parquet_arrow_reader.require_one_file
-    parquet_arrow_reader.require_one_file = lambda *_: None
-    parquet_arrow_reader.validated = lambda column: column
-    files.unchanged = lambda _: nullcontext()
-    parquet.ParquetFile = lambda *given, **options: before[2](
-        *given, **options | {"page_checksum_verification": False}
-    )
-    try:
-        yield
-    finally:
-        parquet_arrow_reader.validated, files.unchanged, parquet.ParquetFile = before
-        parquet_arrow_reader.require_one_file = one_file
-
-
-def cost_of_checks(path: str, repeats: int) -> dict[str, float]:
-    """Processor time of a scan over that of one without its checks, in turn, and the median of ratios."""
-    import calibrant as cal
-
-    def scan() -> None:
-        cal.scan(path, y_true="y", y_prob="p", progress=False)
-
-    scan()
-    ratios = []
-    for turn in range(2 * repeats):
-        used = {}
-        for checked in (True, False) if turn % 2 else (False, True):
-            with nullcontext() if checked else without_checks():
-                used[checked] = timed_twice(scan)[1]
-        ratios.append(used[True] / used[False])
-    return {"ratio": float(np.median(ratios)), "least": min(ratios), "most": max(ratios)}
 
 
 def polars_group_by(path: str) -> int:
@@ -194,8 +144,6 @@ def measure(case: str, folder: Path, repeats: int) -> dict[str, float]:
             "processor ratio": scan_cpu / alone_cpu,
             "MB": peak,
         }
-    if case == "checks":
-        return cost_of_checks(str(folder / "rows.parquet"), repeats)
     if case == "groups":
         path = str(folder / "groups.parquet")
         seconds = timed(lambda: cal.scan(path, y_true="y", y_prob="p", by="g", progress=False))
@@ -215,8 +163,6 @@ def table(found: dict[str, dict[str, float]], rows: dict[str, int], groups: int)
         ("Parquet: multiple of decoding", rows["parquet"], f"{parquet['seconds']:.1f} s", 1.6,
          parquet["ratio"]),
         ("Parquet: peak MB", rows["parquet"], "", 300, parquet["MB"]),
-        ("Parquet: multiple of a scan without checks", rows["parquet"], "", 1.05,
-         found["checks"]["ratio"]),
         ("CSV: multiple of polars' own group-by", rows["csv"], f"{csv['seconds']:.1f} s", 1.3,
          csv["seconds"] / polars["seconds"]),
         (f"{groups:,} groups: peak MB", rows["groups"], f"{found['groups']['seconds']:.1f} s",
@@ -239,9 +185,6 @@ def table(found: dict[str, dict[str, float]], rows: dict[str, int], groups: int)
         [
             "Decoding: the same reader reads the same columns with as many threads and drops them. In "
             f"processor time, the scan takes {parquet['processor ratio']:.2f} times as long.",
-            "Checks: validation of every batch, row counts, page checksums and the file's identity. "
-            "The figure is processor time with them over processor time without, run in turn: the "
-            f"median of ratios from {found['checks']['least']:.2f} to {found['checks']['most']:.2f}.",
             "polars' streaming engine groups the same CSV file into the same cells in "
             f"{polars['seconds']:.1f} s, with {polars['MB']:,.0f} MB; the scan needs {csv['MB']:,.0f} "
             "MB.",

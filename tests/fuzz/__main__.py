@@ -49,7 +49,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("only", nargs="?", choices=["arguments"], help="bad arguments alone")
     parser.add_argument("--calls", type=int, help="with a bad argument; all unless told")
-    parser.add_argument("--flips", type=int, default=10_000, help="damaged files of each kind")
+    parser.add_argument("--flips", type=int, default=2_000, help="damaged files of each kind")
     parser.add_argument("--checks", type=int, default=50_000, help="comparisons with exact sums")
     parser.add_argument("--engine-checks", type=int, default=3000, help="of each other engine")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), help="of damaged files")

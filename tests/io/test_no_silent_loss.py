@@ -90,12 +90,17 @@ def test_a_checkpoint_is_that_of_the_file_and_not_of_one_in_its_place(tmp_path):
     "text", ["1" * 20_000, "confidence " * 5000, "5 " * 10_000, "9" * 9_000 + "." + "9" * 9_000]
 )
 def test_no_completion_takes_long_to_read(text, tmp_path):
-    path = tmp_path / "x.jsonl"
-    rows = [{"id": 1, "confidence": text, "correct": 1}, {"id": 2, "confidence": 0.5, "correct": 1}]
+    path = tmp_path / "samples_sums.jsonl"
+    texts = (text, "It is 4. Confidence: 50%")
+    rows = [
+        {"doc_id": k, "resps": [[said]], "filtered_resps": [said], "exact_match": 1.0}
+        for k, said in enumerate(texts)
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     start = time.process_time()
-    assert read_answers(path, on_invalid="drop").unreadable == 1
+    answers = read_answers(path)
     assert time.process_time() - start < 1.0
+    assert answers.y_prob[1] == 0.5
 
 
 @pytest.mark.parametrize("name", ["x.jsonl.gz", "log.json.gz"])
