@@ -43,7 +43,7 @@ from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record, frame_of, plain
 
-__all__ = ["Comparison", "Difference", "GroupComparisons", "compare", "compare_by"]
+__all__ = ["Comparison", "Difference", "GroupComparisons", "compare", "compare_by", "models_of"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -347,7 +347,7 @@ def compare(
         compared = _unpaired(_named(y_true), scale, confidence, random_state)
     else:
         require_one_sample(options.get("multiclass"), "compare")
-        models = _models(y_prob, names)
+        models = models_of(y_prob, names)
         compared = _paired(
             y_true, models, cluster, confidence, random_state, scale, options, stacklevel=4
         )
@@ -697,7 +697,7 @@ def _settings(confidence: float, correction: Correction, random_state: int) -> t
     return float(confidence), require_seed(random_state)
 
 
-def _models(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
+def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
     """Predictions by the name of the model, from a mapping, a frame or the columns of an array."""
     import narwhals as nw
 
@@ -797,7 +797,7 @@ def _cases(
         column = str(next(iter(sketches.values())).by[0])
         return column if column in ("class", "predicted") else "group", _of_sketches(sketches)
     if by is not None:
-        models = _models(y_prob, names)
+        models = models_of(y_prob, names)
         return "group", _of_groups(y_true, models, by, cluster, options)
     if not isinstance(y_prob, Mapping):
         raise InputError(

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
-from calibrant.data.rows import InputOptions
 from calibrant.decisions.net_benefit import NetBenefit, net_benefit
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import rows_text
 from calibrant.plotting.artists import band, line
 from calibrant.plotting.diagram import Diagram, Style, shared
@@ -150,15 +151,16 @@ class DecisionCurve(Diagram):
 
 
 def decision_curve(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     thresholds: Any = None,
     cluster: Any = None,
     recalibrator: Recalibrator | None = None,
     confidence: float = CONFIDENCE,
-    seed: int = 0,
-    **options: Unpack[InputOptions],
+    random_state: int = 0,
+    **options: Unpack[ReadingOptions],
 ) -> DecisionCurve:
     """Net benefit against the threshold at which you act, and how much of it miscalibration costs.
 
@@ -169,6 +171,8 @@ def decision_curve(
         gives them; or what a decision curve holds already.
     y_prob : array
         Predicted probabilities. You act where p ≥ t.
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true`, `y_prob` and `cluster` then name columns.
     thresholds : float or several, default 0.01 to 0.99
         Each strictly between 0 and 1.
     cluster : array, optional
@@ -179,7 +183,7 @@ def decision_curve(
         which leaves predictions alone where the rows give no reason to change them.
     confidence : float
         Confidence of the bands, each of which holds a whole curve.
-    seed : int
+    random_state : int
         Seed of the folds and of the bands' draws.
     **options
         How to read the arrays (see `InputOptions`).
@@ -210,6 +214,10 @@ def decision_curve(
     """
     if isinstance(y_true, NetBenefit):
         return DecisionCurve(y_true)
+    if data is not None:
+        y_true, y_prob, cluster, options = sample_from(
+            data, y_true, y_prob, options, cluster=cluster
+        )
     return DecisionCurve(
         net_benefit(
             y_true,
@@ -218,7 +226,7 @@ def decision_curve(
             cluster=cluster,
             recalibrator=recalibrator,
             confidence=confidence,
-            seed=seed,
+            seed=random_state,
             **options,
         )
     )

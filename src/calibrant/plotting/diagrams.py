@@ -16,7 +16,9 @@ from calibrant._optional import require
 from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
-from calibrant.io.scan import sketches_of_classes
+from calibrant.inference.compare import models_of
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions, sketches_of_classes
 from calibrant.plotting.artists import display_name, require_axes, theme_of
 from calibrant.plotting.diagram import (
     Diagram,
@@ -386,35 +388,68 @@ def _colors(diagrams: Diagrams, look: Mapping[str, Any]) -> tuple[dict[str, Any]
     return {str(name): color for name, color in asked.items()}, rest
 
 
-def reliability_diagrams(models: Any, y_prob: Any = None, **options: Any) -> Diagrams:
+def reliability_diagrams(
+    y_true: Any = None,
+    y_prob: Any = None,
+    *,
+    data: Any = None,
+    by: Any = None,
+    names: Sequence[str] | None = None,
+    **options: Any,
+) -> Diagrams:
     """Smooth reliability diagrams of several models, groups or classes.
 
     Parameters
     ----------
-    models : mapping, or array
-        Name to a Sketch, or to a pair `(y_true, y_prob)`; `Sketches` by group will do. Or the classes of
-        rows, with `y_prob`.
-    y_prob : array, optional
-        Class probabilities, of which `multiclass` ("classwise" or "top_label") makes the groups.
+    y_true : array, or mapping
+        Outcomes; or, without `y_prob`, name to a Sketch or to a pair `(y_true, y_prob)`, such as `Sketches`
+        by group.
+    y_prob : mapping of name to array, frame or array
+        Each model's predictions; or class probabilities, of which `multiclass` ("classwise" or "top_label")
+        makes the groups.
+    data : frame, files, Sketches or other source, optional
+        What `scan` reads; `y_true` then names a column, `y_prob` one for each model, or one with `by`.
+    by : str, optional
+        With `data`, the columns whose values make the groups.
+    names : sequence of str, optional
+        Names of the columns of an array of predictions.
     **options
         As in `reliability_diagram`.
 
     Examples
     --------
     >>> y = [0, 0, 1, 1, 0, 1]
-    >>> models = reliability_diagrams({"a": (y, [0.1, 0.3, 0.4, 0.8, 0.6, 0.9]),
-    ...                                "b": (y, [0.4, 0.4, 0.5, 0.6, 0.5, 0.6])})
+    >>> models = reliability_diagrams(y, {"a": [0.1, 0.3, 0.4, 0.8, 0.6, 0.9],
+    ...                                   "b": [0.4, 0.4, 0.5, 0.6, 0.5, 0.6]})
     >>> models
     <Diagrams: a, b>
     """
-    if y_prob is not None:
-        models, options = _classes(models, y_prob, options)
+    if data is not None:
+        reading = {name: options.pop(name) for name in _READING if name in options}
+        several = not isinstance(y_prob, str) and reading.get("multiclass") is None and by is None
+        y_true, y_prob, _, left = sample_from(
+            data,
+            y_true,
+            y_prob,
+            cast(ReadingOptions, reading),
+            by=by,
+            scale=options.get("scale"),
+            rows=several,
+            groups=True,
+        )
+        options |= left
+    if isinstance(y_prob, Mapping) or (y_prob is not None and options.get("multiclass") is None):
+        models: Any = {name: (y_true, p) for name, p in models_of(y_prob, names).items()}
+    elif y_prob is not None:
+        models, options = _classes(y_true, y_prob, options)
+    else:
+        models = y_true
     if not isinstance(models, Mapping):
         raise InputError(
-            "`models` must map names to sketches or pairs (y_true, y_prob); it is a "
-            f"{type(models).__name__}.",
-            argument="models",
-            hint='Pass a mapping such as {"a": (y_true, y_prob)}.',
+            "`y_true` must map names to sketches or pairs (y_true, y_prob) where there is no `y_prob`; it is "
+            f"a {type(models).__name__}.",
+            argument="y_true",
+            hint='Pass outcomes and a mapping of predictions, such as {"a": p, "b": q}.',
         )
     diagrams: dict[Any, Diagram] = {}
     for name, rows in models.items():
@@ -423,6 +458,9 @@ def reliability_diagrams(models: Any, y_prob: Any = None, **options: Any) -> Dia
         except InputError as error:
             raise error.at(group=repr(name)) from error
     return Diagrams(diagrams)
+
+
+_READING = ReadingOptions.__annotations__ | InputOptions.__annotations__
 
 
 def _classes(y_true: Any, y_prob: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
