@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -26,8 +26,9 @@ from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.groups import GroupAssessments
 from calibrant.inference.profile import Profile
+from calibrant.io.from_data import sample_from
 from calibrant.io.request import CLASS_COLUMN
-from calibrant.io.scan import ClassSketches, class_columns, scan_classes
+from calibrant.io.scan import ClassSketches, ReadingOptions, class_columns, scan_classes
 from calibrant.reporting.classes import classes_of
 from calibrant.reporting.repair import cluster_halves
 from calibrant.reporting.summary import Halves, Summary, shown_text, summarise
@@ -115,18 +116,20 @@ class Report:
 
 
 def report(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
+    by: Any = None,
     title: str = "Calibration report",
     cluster: Any = None,
     confidence: float = CONFIDENCE,
     scale: str | Scale | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     limit: int = 20,
     assessment: Assessment | None = None,
     profile: str | Profile | None = None,
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> Report:
     """Assess predictions and lay out everything that was found.
 
@@ -138,14 +141,20 @@ def report(
     y_prob : array or mapping of arrays
         Predicted probabilities of outcome 1; for several models, name to predictions. With a column for
         each class, `y_true` holds classes, and the page has a section on them.
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true`, `y_prob`, `cluster` and `sample_weight` then name columns.
+    by : str or several, optional
+        With `data`, the columns whose values make the groups.
     title : str
         Title of the page.
     cluster : array, optional
         What makes rows dependent (see `calibrant.assess`): recalibration is then tried on clusters
         that it has not seen. Of Sketches, one of their columns; the gain of recalibration is then not
         estimated.
-    confidence, seed
-        Of intervals and draws.
+    confidence : float
+        Of intervals.
+    random_state : int
+        Of the halves of rows on which recalibration is tried.
     scale : str or Scale, default "probability"
         Where the smoothing happens.
     limit : int
@@ -179,6 +188,38 @@ def report(
     >>> made.save("report.html").name
     'report.html'
     """
+    if data is not None:
+        reading = options
+        again = (
+            not isinstance(data, Sketch | Sketches | Iterator) and by is None and cluster is None
+        )
+        classes = again and options.get("multiclass") is not None and not options.get("per_file")
+        names = {"y_true": y_true, "y_prob": y_prob}
+        y_true, y_prob, cluster, options = sample_from(
+            data,
+            y_true,
+            y_prob,
+            options,
+            by=by,
+            cluster=cluster,
+            scale=scale,
+            rows=profile is not None and by is None,
+            groups=True,
+        )
+        made = report(
+            y_true,
+            y_prob,
+            title=title,
+            cluster=cluster,
+            confidence=confidence,
+            scale=scale,
+            random_state=random_state,
+            limit=limit,
+            assessment=assessment,
+            profile=profile,
+            **options,
+        )
+        return made.with_classes(scan_classes(data, **names, **reading)) if classes else made
     if isinstance(y_true, GroupAssessments):
         _require_nothing_else(y_prob=y_prob, cluster=cluster, assessment=assessment, **options)
         return _page(y_true, y_true.sketches, title, limit)
@@ -210,7 +251,7 @@ def report(
         sketches = finding.sketches
         names = finding if cluster is not None else ()
         parts = {
-            name: _halves(y_true, y_prob[name], cluster, sketches[name], seed, options)
+            name: _halves(y_true, y_prob[name], cluster, sketches[name], random_state, options)
             for name in names
         }
     else:
@@ -220,7 +261,7 @@ def report(
             y_true, y_prob, cluster=cluster, scale=scale, **settings, **options
         )
         if cluster is not None:
-            parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, seed, options)}
+            parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, random_state, options)}
     made = _page(finding, sketches, title, limit, parts)
     return (
         made.with_classes(_classes(y_true, y_prob, options)) if many and cluster is None else made
