@@ -41,7 +41,7 @@ def refused(
         assert os.path.basename(error.file or "") == file, text
     parts = [holds] if isinstance(holds, str) else list(holds)
     parts += [show_value(seen)] if seen is not ANYTHING else []
-    parts += [f"`{option}"] if option is not None else []
+    parts += [option] if option is not None else []
     parts += [f"line {line}"] if line not in (ANYTHING, None) else []
     parts += [repr(column)] if column not in (ANYTHING, None) else []
     for part in parts:

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -60,7 +59,7 @@ def test_a_matrix_is_its_confidence(verb):
     assert plainly(function(NAMED, pd.DataFrame(PROBS, columns=NAMES))) == expected
     assert plainly(function(NAMED, PROBS, classes=NAMES, multiclass="confidence")) == expected
     for view in ("top_label", "classwise"):
-        with refused("multiclass", view, option=view):
+        with refused("multiclass", view, holds="assess_by"):
             function(LABELS, PROBS, multiclass=view)
 
 
@@ -85,13 +84,6 @@ def test_files_and_arrays_have_the_same_classes(files, file, view):
         assert found[name].smooth_ece == pytest.approx(expected[name].smooth_ece, abs=1e-6)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, dict])
-def test_tables_in_memory_keep_the_names(frame):
-    rows = {"y": NAMED.tolist(), **{name: PROBS[:, k] for k, name in enumerate(COLUMNS)}}
-    found = cal.scan(frame(rows), y_true="y", y_prob=COLUMNS, multiclass="classwise")
-    assert list(found) == NAMES
-
-
 def test_groups_clusters_weights_and_scales_cross_classes():
     half = np.where(np.arange(400) % 2, "odd", "even")
     found = cal.assess_by(LABELS, PROBS, by=half, multiclass="classwise")
@@ -114,12 +106,6 @@ def test_two_columns_are_not_taken_for_classes_without_a_word():
     with refused("y_prob", (400, 2), option="multiclass"):
         cal.assess(LABELS == 1, two)
     assert cal.assess(LABELS == 1, two, multiclass="confidence").n == 400
-
-
-@pytest.mark.parametrize("option", [{"percent": True}, {"pos_label": 1}, {"labels": "soft"}])
-def test_readings_of_one_event_are_refused(option):
-    with refused("multiclass", option=next(iter(option))):
-        cal.assess(LABELS, PROBS, **option)
 
 
 def test_diagrams_of_classes():
@@ -274,14 +260,8 @@ def test_bad_rows_of_classes_are_named(read):
         with pytest.raises(cal.InputError) as error:
             read(labels, probs, **options)
         assert (error.value.argument, error.value.row) == (argument, 7)
-        assert seen is None or error.value.seen == (pytest.approx(seen) if seen == 0.98 else seen)
-        assert error.value.cures
-
-
-def test_classes_that_count_from_one_are_told():
-    with refused("y_true", 3) as caught:
-        cal.assess(LABELS + 1, PROBS)
-    assert any("subtract" in cure.text for cure in caught.value.cures)
+        assert seen is None or str(seen) in str(error.value)
+        assert error.value.hint
 
 
 def test_labels_in_any_order_of_classes():
@@ -312,16 +292,6 @@ def test_a_class_with_no_row_or_one_is_assessed_but_has_no_parameters_of_its_own
             made.fit(PROBS, few)
 
 
-def test_more_parameters_than_rows_are_refused_with_a_cure():
-    from calibrant.recalibration import StructuredScaling, VectorScaling
-
-    with refused("y_true", 10, kind=TooFewRows) as error:
-        StructuredScaling(from_logits=False, matrix=True).fit(PROBS[:10], LABELS[:10])
-    assert error.value.cures
-    with refused("y_true", 5, kind=TooFewRows):
-        VectorScaling(from_logits=False).fit(PROBS[:5], LABELS[:5])
-
-
 def test_a_monitor_takes_the_confidence_or_each_class(files):
     watch, same = cal.Monitor(), cal.Monitor()
     assert watch.update(LABELS, PROBS) == same.update(TOP)
@@ -341,13 +311,6 @@ def test_a_monitor_takes_the_confidence_or_each_class(files):
         with refused("multiclass", view):
             watch.update(LABELS, PROBS, multiclass=view)
     assert watch.n == 400
-
-
-def test_the_largest_classes_are_those_with_the_most_cases():
-    probs = np.full((300, 6), 1 / 6)
-    labels = np.repeat([5, 4, 3, 2, 1, 0], [100, 80, 60, 30, 20, 10])
-    found = cal.assess_by(labels, probs, multiclass="classwise", limit=3)
-    assert {group.key for group in found.groups if group.stands_for == 1} == {5, 4, 3}
 
 
 def test_sections_of_a_report_are_the_worst_classes():
@@ -379,14 +342,8 @@ def test_what_takes_one_sample_says_what_takes_classes(view):
         lambda: cal.certify(LABELS, PROBS, multiclass=view),
         lambda: cal.certify("y", ["p0", "p1", "p2"], multiclass=view, data=_table()),
     ):
-        with refused("multiclass", view) as caught:
+        with refused("multiclass", view, holds=f"calibrant.{view}("):
             call()
-        (cure,) = caught.value.cures
-        code = cure.values["each"]
-        made = eval(code.text, {"cal": cal, "y": LABELS, "probs": PROBS})
-        assert {k: one.to_dict() for k, one in made.items()} == {
-            k: cal.certify(one).to_dict() for k, one in getattr(cal, view)(LABELS, PROBS).items()
-        }
     with refused("multiclass", view, holds=("assess_by", view)):
         cal.selective(LABELS, PROBS, multiclass=view)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench import choice, map_bands, measures, repair, trained
+from bench import map_bands, measures, repair
 
 
 def test_costs_are_counted_in_sorts_and_differences_are_small():
@@ -29,30 +29,6 @@ def test_maps_are_measured_on_the_half_they_have_not_seen():
     assert shown[0].rows[0][1] == f"{min(float(row[1]) for row in shown[0].rows):.2f}"
     assert shown[2].rows[0][4] == "falls"
     assert shown[2].rows[0][7] == "2 of 2"
-
-
-def test_the_default_is_compared_with_what_it_replaced():
-    rng = np.random.default_rng(0)
-    p = rng.beta(0.1, 0.1, 800)
-    drawn = {"drawn": (p, (rng.random(800) < 0.1 + 0.8 * p).astype(float))}
-    table = choice._table("Drawn", drawn, 1)
-    assert [row[0] for row in table.rows] == ["none", *choice.MAPS]
-    assert table.rows[1][2] == "+0.0000 ± 0.0000"
-    default = next(row for row in table.rows if "default" in row[0])
-    assert float(default[1]) < float(table.rows[0][1])
-
-
-def test_other_models_are_ranked_by_the_same_maps_and_a_run_can_be_taken_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(repair, "PARTS", tmp_path)
-    rng = np.random.default_rng(1)
-    p = rng.random(400)
-    data = repair.Rows("drawn", p, (rng.random(400) < p**3).astype(float))
-    rivals = (*repair.RIVALS, repair.DEFAULT)
-    result = repair.kept(data, 2, rivals, resume=False)
-    again = repair.kept(repair.Rows("drawn", p, 1.0 - data.y), 2, rivals, resume=True)
-    assert again.cells == result.cells  # read, not measured
-    summary, _ = trained.tables(result.cells, repair.ranked)
-    assert {row[0] for row in summary.rows} == set(rivals)
 
 
 def test_the_interval_of_the_default_holds_what_is_true():

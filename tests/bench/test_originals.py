@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +9,6 @@ import pytest
 from bench.originals import CONVERTERS, fetch
 from tests.refusals import refused
 
-from calibrant import datasets
 from calibrant.datasets import Source, fingerprint
 from calibrant.errors import CalibrantError
 
@@ -38,13 +33,6 @@ def cache(tmp_path, monkeypatch):
     """An empty cache."""
     monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-@pytest.fixture
-def converted():
-    """The folder of converted files."""
-    if not os.environ.get("CALIBRANT_DATA"):
-        pytest.skip("CALIBRANT_DATA names no folder of converted files")
 
 
 def published(folder: Path, source: Source, path: str, content: bytes) -> None:
@@ -82,120 +70,8 @@ def test_what_is_not_the_original_is_an_error_and_is_never_cached(cache, tmp_pat
     assert not cache.exists()
 
 
-def comma_separated(columns):
-    out = io.StringIO()
-    writer = csv.writer(out, quoting=csv.QUOTE_MINIMAL)
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return out.getvalue().encode()
-
-
 def text(values):
     return ["NA" if value != value else repr(float(value)) for value in values]
-
-
-def flares(rows, event):
-    of_event = rows["event"] == event
-    models = dict.fromkeys(rows["model"])
-    pick = {m: of_event & (rows["model"] == m) for m in models}
-    first = pick[next(iter(models))]
-    return comma_separated(
-        {
-            "VALID_DATE": rows["date"][first],
-            **{m: text(rows["p"][pick[m]]) for m in models},
-            f"rlz.{event}": rows["y"][first],
-        }
-    )
-
-
-def originals(name):
-    """Path suffix -> bytes in the layout of the original."""
-    rows = datasets.load(name).columns
-    if name.startswith(("imagenet", "nncal")):
-        return {
-            "csv": comma_separated(
-                {
-                    "true_label": rows["true_label"],
-                    "pred_label": rows["pred_label"],
-                    "confidence": text(rows["p"]),
-                }
-            )
-        }
-    if name.startswith("solar"):
-        every = datasets.load("solar_flares_all_models_with_nan").columns
-        return {f"{event}.csv": flares(every, event) for event in ("C1", "M1")}
-    if name == "recidivism_broward":
-        pick = {m: rows["model"] == m for m in dict.fromkeys(rows["model"])}
-        names = {"logit": "logitpredprobs", "gbm": "gbmpredprobs", "mturk": "mturkpredprobs"}
-        names["compas"] = "compaspredprobs.linear"
-        first = pick["logit"]
-        shared = {key: rows[key][first] for key in ("race", "sex", "age")}
-        shared["two_year_recid"] = rows["y"][first]
-        return {
-            "csv": comma_separated({**{names[m]: text(rows["p"][pick[m]]) for m in pick}, **shared})
-        }
-    if name == "fivethirtyeight_mlb_games":
-        return {
-            "csv": comma_separated(
-                {
-                    "season": rows["season"].astype(int),
-                    "date": rows["date"],
-                    "prob1": text(rows["p"]),
-                    "prob1_outcome": rows["y"],
-                    "prob2": text(1 - rows["p"]),
-                    "prob2_outcome": 1 - rows["y"],
-                    "probwin": [""] * len(rows["y"]),
-                    "probwin_outcome": rows["y"] * 0,
-                }
-            )
-        }
-    if name == "nfl_elo_1920_with_ties":
-        kept = {key: rows[key] for key in ("date", "season", "neutral", "playoff")}
-        kept |= {"elo_prob1": text(rows["p"]), "result1": text(rows["y"])}
-        return {"csv": comma_separated(kept)}
-    if name == "llm_token_confidence":
-        keys = {key: [*rows[key], rows[key][0]] for key in ("llm", "qset", "question_id")}
-        told = ["TRUE" if right else "FALSE" for right in rows["y"]]
-        return {
-            "csv": comma_separated(
-                {
-                    **keys,
-                    "stated_confidence": ["0.9"] * len(keys["llm"]),
-                    "chosen_token_confidence": [*text(rows["p"]), "NA"],
-                    "correct": [*told, "TRUE"],
-                }
-            )
-        }
-    if name == "fmi_rain_raw_sentinels":
-        lines = ["yyyy mm dd   obs(mm) p24_cat0 p48_cat0"]
-        for mm, dry, later in zip(rows["obs_mm"], rows["p24_cat0"], rows["p48_cat0"], strict=True):
-            lines.append(f"2003  1  1  {float(mm)!r}  {float(dry)!r}  {float(later)!r}")
-        return {"txt": "\n".join(lines).encode()}
-    if name == "cifar100_wideresnet_16_4_probs":
-        out = io.BytesIO()
-        np.savez(out, predictions=rows["probs"], ground_truth=rows["labels"][:, None])
-        return {"npz": out.getvalue()}
-    parts = [(rows[f"logits_{s}"], rows[f"labels_{s}"][:, None]) for s in ("val", "test")]
-    return {"p": pickle.dumps(tuple(parts), protocol=2)}
-
-
-R_SETS = ("fmi_rain_tampere_2003", "verification_prob_frcs", "precip_niamey_2016")
-WRITTEN_BACK = [
-    name
-    for name in datasets.names()
-    if name != "fivethirtyeight_all" and not name.startswith(("verification", *R_SETS))
-]
-
-
-@pytest.mark.parametrize("name", WRITTEN_BACK)
-def test_the_original_layout_is_fetched_and_converted(name, converted, cache, tmp_path):
-    files = originals(name)
-    source = datasets.describe(name)
-    for path in source.paths:
-        content = next(body for end, body in files.items() if path.endswith(end))
-        published(tmp_path, source, path, content)
-    assert fetch(source, tmp_path.as_uri()).n == source.rows
-    assert (cache / f"{name}.npz").exists()
 
 
 def test_several_projects_are_joined_and_unknown_outcomes_left_out(tmp_path):
@@ -235,15 +111,6 @@ def test_icing_is_read_from_an_r_file_with_and_without_percent(r_file):
     assert CONVERTERS["icing_as_published"](path)["p"].tolist() == [2.0, 98.0]
     assert CONVERTERS["icing"](path)["p"].tolist() == [0.02, 0.98]
     assert CONVERTERS["icing"](path)["y"].tolist() == [0, 1]
-
-
-def test_niamey_stacks_its_four_forecasts(r_file):
-    forecasts = {m: [0.1, 0.2] for m in ("Logistic", "EMOS", "ENS", "EPC")}
-    path = r_file("precip_Niamey_2016", {"date": [16983.0, 16984.0], "obs": [0, 1], **forecasts})
-    columns = CONVERTERS["niamey"](path)
-    assert columns["y"].tolist() == [0, 1] * 4
-    assert columns["date"].tolist()[:2] == ["2016-07-01", "2016-07-02"]
-    assert columns["model"].tolist()[::2] == ["Logistic", "EMOS", "ENS", "EPC"]
 
 
 def test_a_pickle_that_names_anything_but_arrays_is_refused(tmp_path):

@@ -61,14 +61,6 @@ def test_rows_and_sketches_are_certified_alike_on_both_sides(calibrant, tmp_path
     assert rows["below"]["threshold"] < rows["above"]["threshold"]
 
 
-@pytest.mark.parametrize(
-    "wrong", [("--risk", "10"), ("--risk", "much"), ("--side", "up"), ("--confidence", "95")]
-)
-def test_mistakes_are_named_by_their_option(calibrant, log, wrong) -> None:
-    done = calibrant("certify", log, "--percent", *wrong)
-    assert (done.code, wrong[0] in done.err) == (2, True)
-
-
 def test_selective_prints_areas_and_draws(calibrant, log, tmp_path) -> None:
     answers = read_answers(log, form="percent")
     expected = cal.selective(answers.y_true, answers.y_prob, cluster=answers.cluster, abstained=1)

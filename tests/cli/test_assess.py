@@ -128,13 +128,6 @@ def test_hostile_groups(calibrant, tmp_path) -> None:
     assert len(done.out) < 2000
 
 
-def test_groups_that_are_combined_keep_their_clusters(calibrant, parquet) -> None:
-    words = ("--by", "day", "--cluster", "model", "--max-groups", "1")
-    found = calibrant("assess", parquet, *words, "--json").json["groups"]
-    assert [each["clusters"] for each in found] == [2, 2]
-    assert sum(each["n"] for each in found) == 400
-
-
 # --- profiles ---
 
 
@@ -178,13 +171,6 @@ def test_columns_of_grades_and_climatology(calibrant, fields) -> None:
     assert "Brier skill score" in done.out
     done = calibrant(*words, "credit", "--cuts", "0.3,0.6", "--json")
     assert done.json["groups"][0]["profile"]["tables"]
-
-
-def test_a_sketch_has_a_profile_too(calibrant, fields) -> None:
-    calibrant("scan", "rows.parquet", "-o", "sketch.parquet")
-    assert calibrant("assess", "sketch.parquet", "--profile", "clinical").code == 0
-    done = calibrant("assess", "sketch.parquet", "--profile", "credit", "--grades", "grade")
-    assert done.code == 2
 
 
 @pytest.mark.parametrize(

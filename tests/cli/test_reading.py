@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 
-import numpy as np
 import pyarrow
 import pyarrow.csv
 import pyarrow.feather
@@ -70,11 +69,6 @@ def test_columns_that_are_not_obvious_are_listed(calibrant, tmp_path, header, na
         assert piece in done.err
 
 
-def test_the_nearest_column_is_named(calibrant, parquet) -> None:
-    done = calibrant("scan", parquet, "-o", "-", "--by", "modell")
-    assert (done.code, "Did you mean 'model'?" in done.err) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("text", "cure"),
     [
@@ -118,18 +112,6 @@ def test_rows_that_were_dropped_are_counted(calibrant, tmp_path) -> None:
     assert "2 rows dropped" in calibrant("scan", path, "-o", "-", "--on-invalid", "drop").err
     done = calibrant("assess", path, "--on-invalid", "drop")
     assert "Dropped: 1 row, missing prediction; 1 row, prediction out of range." in done.err
-
-
-def test_options_that_would_do_nothing_are_refused(calibrant, parquet) -> None:
-    for words, option in [
-        (("--filter", "x"), "`--filter`"),
-        (("--prob", "p", "--label", "p"), "`--label`"),
-        (("--label", "y", "--by", "y"), "`--by`"),
-        (("--prob", "p", "--prob", "p"), "`--prob`"),
-        (("--thresholds", "0.1"), "`--thresholds`"),
-    ]:
-        done = calibrant("assess", parquet, *words)
-        assert (done.code, option in done.err) == (2, True), done.err
 
 
 def test_classes(calibrant, tmp_path) -> None:
@@ -247,17 +229,6 @@ def test_a_wrong_value_is_named_with_its_file(
     done = calibrant("assess", tmp_path, *words.split())
     assert (done.code, f"b{ending}" in done.err, "700" in done.err) == (2, True, True), done.err
     assert "column 'p'" in done.err
-
-
-@pytest.mark.parametrize(
-    "name", ["\x1b]0;owned\x07", "\x1b[2Jgone", "a\rb", "\u202egnp", "x" * 1_000_000]
-)
-def test_names_cannot_touch_the_terminal(calibrant, tmp_path, name) -> None:
-    path = tmp_path / "x.parquet"
-    pyarrow.parquet.write_table(pyarrow.table({name: [0.5], "y": np.array([1]), "g": [name]}), path)
-    done = calibrant("scan", path, "-o", "-")
-    assert (done.code, len(done.err) < 6000) == (2, True)
-    assert all(c.isprintable() or c == "\n" for c in done.err)
 
 
 def test_a_query_result_is_assessed(calibrant, parquet, tmp_path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -194,25 +193,6 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path) -> None:
     assert target.read_text() == "before"
     assert sorted(os.listdir(tmp_path)) == ["sketch.json", "temporary"]
     assert os.listdir(temporary) == []
-
-
-def test_an_interrupt_while_a_page_is_written(tmp_path, parquet) -> None:
-    slow = (
-        "import time, calibrant.reporting.report as h; "
-        "h.Report.save = lambda self, path: (path.write_text('half'), print('now', flush=True), "
-        "time.sleep(60)); from calibrant.cli import main; main()"
-    )
-    words = [sys.executable, "-c", slow, "report", parquet, "-o", tmp_path / "r.html"]
-    process = subprocess.Popen(
-        list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"now\n"
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert b"Interrupted" in err
-    assert os.listdir(tmp_path) == ["preds.parquet"]
 
 
 def test_completion_and_the_module(tmp_path) -> None:

@@ -27,13 +27,6 @@ def test_labels_of_any_type(dtype):
     assert Sketch.from_arrays(Y.astype(dtype), P) == EXPECTED
 
 
-@pytest.mark.parametrize("dtype", ["?", "u1", "i8", "f4"])
-def test_predictions_that_are_whole(dtype):
-    assert Sketch.from_arrays([0, 1], np.array([0, 1], dtype)) == Sketch.from_arrays(
-        [0, 1], [0.0, 1.0]
-    )
-
-
 def layouts(values):
     wide = np.zeros((values.size, 3), values.dtype)
     wide[:, 1] = values

@@ -10,7 +10,6 @@ import pytest
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.data.classes import class_names
 from calibrant.io.rows import read_classes
 
 RNG = np.random.default_rng(1)
@@ -72,24 +71,6 @@ def test_truth_values_are_matched_to_their_words(names, kind):
     frame = pd.DataFrame({f"p_{name}": word.get(name.lower(), 1 - p) for name in names})
     expected = cal.smooth_ece(y.astype(int), np.column_stack([1 - p, p]), multiclass="confidence")
     assert cal.smooth_ece(y.astype(kind), frame, multiclass="confidence") == expected
-
-
-def test_ten_stands_after_one_in_names_that_are_sorted_as_text():
-    names = sorted(f"p_{k}" for k in range(12))
-    assert class_names(names, set(range(12))) == (0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9)
-
-
-def test_a_class_that_no_row_has_needs_no_label():
-    assert class_names(["p_1", "p_2", "p_3"], {1, 2}) == (1, 2, 3)
-    assert class_names(["p_10", "p_11", "p_12"], {10, 12}) == (10, 11, 12)
-    assert class_names(["p_00", "p_02", "p_01"], {0, 1.0, float("nan"), None}) == (0, 2, 1)
-
-
-def test_names_that_are_no_numbers_are_counted():
-    assert class_names(["p_cat", "p_dog"], {0, 1}) is None
-    assert class_names(["type_a", "type_b"], {True, False}) is None
-    assert class_names(["p_0", "p_1", "p_other"], {0, 1, 2}) is None
-    assert class_names(["p_0", "p_1", "p_other"], {0, 1}) is None
 
 
 @pytest.mark.parametrize(

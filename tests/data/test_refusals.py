@@ -170,14 +170,6 @@ def test_rows_are_named_in_any_block_and_the_first_is_named():
             Sketch.from_arrays(np.zeros(n, np.int8), p.astype(dtype))
 
 
-def test_all_zero_weights_and_weights_too_small_to_add_are_refused():
-    for weight in (0.0, 1e-320):
-        with refused("sample_weight", holds="10"):
-            smooth_ece(Y, P, sample_weight=[weight] * 10)
-    with refused("sample_weight"):
-        smooth_ece(Y, P, sample_weight=[1.0])
-
-
 def test_weights_too_small_to_add_are_refused_of_arrays_and_of_sketches_alike():
     for weight in (0.0, 1e-320, 1e-101):
         with refused("sample_weight"):
@@ -230,30 +222,6 @@ def test_a_class_that_does_not_occur_is_refused():
         smooth_ece(["yes", "no"], [0.2, 0.2], pos_label="maybe")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"labels": "hard"},
-        {"on_invalid": "ignore"},
-        {"from_logits": True, "percent": True},
-        {"labels": "soft", "pos_label": 1},
-        {"bandwidth": 0},
-        {"bandwidth": -0.1},
-        {"bandwidth": np.nan},
-        {"bandwidth": "wide"},
-        {"bandwidth": 1e-9},
-        {"bandwidth": 1e200},
-        {"tolerance": 0},
-        {"scale": "celsius"},
-    ],
-)
-def test_options_that_make_no_sense_are_refused(options):
-    with pytest.raises(InputError):
-        smooth_ece(Y, P, **options)
-    with pytest.raises(TypeError):
-        smooth_ece(Y, P, sigma=0.1)
-
-
 MISTAKES = {
     "labels is an array": {"labels": np.array([0, 1])},
     "percent is text": {"percent": "no"},
@@ -261,20 +229,6 @@ MISTAKES = {
     "several events": {"pos_label": [0, 1]},
     "an event of another type": {"pos_label": "1"},
 }
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_in_options_are_refused(name):
-    options = MISTAKES[name]
-    with refused(next(iter(options))):
-        smooth_ece(Y, P, **options)
-
-
-def test_the_value_shown_is_not_rounded_to_a_valid_one():
-    with pytest.raises(InputError, match=r"row 0 has 1\.0000000000000002\."):
-        smooth_ece(Y, changed(P, 0, np.nextafter(1, 2)))
-    with pytest.raises(InputError, match=r"row 1 has 1\.0000000000000002\."):
-        smooth_ece(changed(Y, 1, np.nextafter(1, 2)), P)
 
 
 def test_the_cure_for_both_columns_of_predict_proba_works():
@@ -290,10 +244,6 @@ def test_swapped_arguments_are_seen_where_rows_are_dropped_and_where_labels_are_
         smooth_ece(saturated, Y, on_invalid="drop")
     with refused(option="y_prob"):
         smooth_ece(P, ["yes", "no"] * 5, pos_label="yes")
-
-
-def test_large_whole_weights_do_not_wrap_around():
-    assert smooth_ece(Y, P, sample_weight=[2**62] * 10) == pytest.approx(smooth_ece(Y, P), abs=1e-9)
 
 
 def test_pairs_are_read_once():

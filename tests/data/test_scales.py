@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.refusals import refused
 
-from calibrant.data.scales import PROBABILITY, Scale, as_scale, loss_scale, relative_scale
+from calibrant.data.scales import Scale, as_scale, loss_scale, relative_scale
 
 NAMES = ["unreflected", "logit", "logit/4", "relative:0.002"]
 P = np.concatenate([[1e-12, 1e-6], np.linspace(0.001, 0.999, 999), [1 - 1e-6]])
@@ -103,24 +103,3 @@ def test_refuses_what_does_not_increase_or_come_back():
 def test_refuses_a_wave_between_even_points():
     with refused("forward"):
         Scale(lambda p: p + 0.002 * np.sin(512 * np.pi * p) * (p > 0.01) * (p < 0.99), lambda z: z)
-
-
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("forward", lambda: Scale(None, None)),
-        ("name", lambda: Scale(np.sqrt, np.square, name=5)),
-        ("widest", lambda: Scale(np.sqrt, np.square, widest=-1)),
-        ("widest", lambda: Scale(np.sqrt, np.square, widest="x")),
-        ("base_rate", lambda: relative_scale("x")),
-    ],
-)
-def test_refuses_what_is_of_another_kind(name, call):
-    with refused(name):
-        call()
-
-
-def test_the_probability_scale_changes_nothing():
-    assert PROBABILITY.locate(P) is P
-    assert PROBABILITY.length == 1.0
-    assert PROBABILITY.reflected

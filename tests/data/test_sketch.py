@@ -15,14 +15,10 @@ from tests.refusals import ANYTHING, refused
 
 import calibrant as cal
 from calibrant import InputError, Sketch, Sketches, smooth_ece
-from calibrant.data._fill import sum_words
-from calibrant.data.points import as_points
 from calibrant.data.scales import as_scale
 from calibrant.data.sketch import HardLabelWarning, as_sketch
 from calibrant.data.sketches import from_table, to_table
-from calibrant.errors import MergeError, TooFewRows
-from calibrant.io.request import Request
-from calibrant.io.sums import DenseSums, as_result
+from calibrant.errors import MergeError
 
 GRIDS = [2, 16, 256, 2**16, 2**20]
 floats = st.one_of(
@@ -231,22 +227,6 @@ def test_what_a_table_of_counts_may_hold_is_a_matter_of_each_cell():
         Sketch.from_columns([0, 0], [0, 0], [2**27] * 2, [0, 0], nodes=2)
 
 
-@pytest.mark.parametrize("rows", [2**31 - 1, 2**31])
-def test_a_scan_refuses_more_rows_than_a_cell_of_its_grid_holds(rows):
-    request = Request({}, {}, nodes=16, scale=as_scale("probability"), on_invalid="drop")
-    sums = DenseSums(request)
-    sums.counts[[5, request.cell_slots]] = rows, 2**40  # refused rows have no offsets
-    if rows == 2**31:
-        with refused(holds="2147483647", kind=MergeError):
-            as_result(request, sums)
-    else:
-        assert as_result(request, sums).n == rows
-    sums.counts[5] = 0
-    with pytest.raises(TooFewRows) as refusal:
-        as_result(request, sums)
-    assert refusal.value.dropped == {"missing prediction": 2**40}
-
-
 def test_batches_without_a_valid_row_are_counted_and_passed_over():
     sketch = Sketch.empty()
     for y, p in (
@@ -368,14 +348,6 @@ def test_a_sketch_settles_what_describes_rows():
         smooth_ece(weightless)
 
 
-def test_what_holds_rows_takes_no_others_beside_them():
-    atoms = as_points([0, 1], [0.2, 0.7])
-    assert as_points(atoms) is atoms
-    for extra in ({"y_prob": [0.2, 0.7]}, {"sample_weight": [1, 2]}):
-        with refused(next(iter(extra)), holds="Points"):
-            as_points(atoms, **extra)
-
-
 def test_a_sum_shares_nothing_with_its_parts():
     one = Sketch.from_arrays([0, 1], [0.2, 0.7])
     sum([one]).update([1], [0.9])
@@ -397,20 +369,6 @@ def test_the_grid_cannot_be_changed_under_the_cells():
         Sketch(sketch.columns, nodes=4)
 
 
-@pytest.mark.parametrize("factor", ["2", None, np.array([1.0, 2.0]), 0, -1, np.nan])
-def test_factors_must_be_positive_numbers(factor):
-    with refused("negative"):
-        Sketch.from_arrays([0, 1], [0.2, 0.7]).reweight(negative=factor)
-
-
-def test_other_things_than_pairs_and_reasons_are_refused():
-    with refused("rows", holds=("tuple", "Sketch.from_arrays")):
-        Sketch.from_rows(([0, 1], [0.2, 0.7]))
-    for dropped, wrong in (({"rain": 1}, "rain"), ({"missing label": -1}, -1)):
-        with refused("dropped", wrong):
-            Sketch.from_columns([0], [1], [5], [0], dropped=dropped)
-
-
 @given(rows=rows, keys=st.sets(st.integers(0, 5)))
 def test_what_is_selected_and_the_rest_are_the_whole(rows, keys):
     y, p = map(np.array, zip(*rows, strict=True))
@@ -425,19 +383,6 @@ def test_what_is_selected_and_the_rest_are_the_whole(rows, keys):
     assert {**chosen, **rest} == dict(sketches)
     parts = [part.total() for part in (chosen, rest) if len(part)]
     assert sum(parts[1:], start=parts[0]) == sketches.total()
-
-
-@pytest.mark.parametrize("low", [0, 20, 36])
-def test_words_are_summed_by_place_in_order(low: int) -> None:
-    rng = np.random.default_rng(low)
-    place = rng.integers(0, 1 << 25, 3000)[rng.integers(0, 3000, 20_000)]
-    offset = rng.integers(0, 1 << low, place.size)
-    words = ((place << low) | offset).astype(np.uint64)
-    sums = np.empty((3, words.size), np.int64)
-    found = sum_words(words, np.empty_like(words), low, low + 25, *sums)
-    places, index = np.unique(place, return_inverse=True)
-    totals = np.bincount(index, weights=offset)  # exact below 2**53
-    assert np.array_equal(sums[:, :found], [places, np.bincount(index), totals.astype(np.int64)])
 
 
 @pytest.mark.parametrize("scale", ["probability", "logit"])

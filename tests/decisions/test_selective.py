@@ -1,7 +1,5 @@
 """Risk-coverage against its definition over every order of ties, and against values of other systems."""
 
-import json
-import pickle
 import warnings
 from itertools import pairwise, permutations
 
@@ -13,7 +11,6 @@ from scipy.integrate import trapezoid
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.errors import InputError
 from calibrant.inference.dependence import DependenceWarning
 
 
@@ -86,15 +83,6 @@ def test_generalised_area_is_that_of_the_roc_curve():
     accuracy = y.mean()
     expected = (1 - roc_auc_score(y, p)) * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2
     assert cal.selective(y, p).augrc == pytest.approx(expected, abs=1e-12)
-
-
-def test_excess_is_zero_for_the_best_order_and_all_of_it_else():
-    assert cal.selective([1, 1, 0, 0], [0.9, 0.8, 0.3, 0.2]).excess_aurc == pytest.approx(
-        0, abs=1e-15
-    )
-    y, p = sample()
-    best = cal.selective(np.sort(y)[::-1], np.linspace(1, 0, y.size)).aurc
-    assert cal.selective(y, p).excess_aurc == pytest.approx(cal.selective(y, p).aurc - best)
 
 
 def test_weight_two_is_duplication():
@@ -187,12 +175,6 @@ def test_a_long_curve_is_thinned_and_the_numbers_are_not():
     assert found.risk_at(0.3) == pytest.approx(1 - right[:6000].mean())
 
 
-def test_no_wrong_and_no_right_answers():
-    assert cal.selective([1, 1, 1], [0.5, 0.6, 0.7]).aurc == 0.0
-    assert cal.selective([0, 0, 0], [0.5, 0.6, 0.7]).aurc == pytest.approx(1.0)
-    assert cal.selective([0, 0, 0], [0.5, 0.6, 0.7]).coverage_at(0.5) == 0.0
-
-
 @pytest.mark.parametrize("repeats", [1, 4])
 def test_intervals_have_width_where_all_answers_are_alike(repeats):
     """One answer in 300 may be wrong where none of 300 is, and be the surest of all."""
@@ -207,32 +189,6 @@ def test_intervals_have_width_where_all_answers_are_alike(repeats):
     opposite = cal.selective(1 - surest, p, cluster=cluster)
     assert 0.9 < wrong.aurc_interval.low < opposite.aurc < 1.0 == wrong.aurc_interval.high
     assert 0.48 < wrong.augrc_interval.low < opposite.augrc < 0.5 == wrong.augrc_interval.high
-
-
-def test_results_travel():
-    found = cal.selective(*sample(), cluster=np.arange(400) // 2)
-    again = pickle.loads(pickle.dumps(found))
-    assert again.to_dict() == found.to_dict()
-    assert json.loads(json.dumps(found.to_dict()))["clusters"] == 200
-    with pytest.raises(ValueError, match="read-only"):
-        found.curve.risk[0] = 1.0
-    assert "AURC" in found._repr_html_()
-    assert "AURC" in str(found)
-
-
-@pytest.mark.parametrize(
-    ("argument", "wrong"),
-    [("abstained", -1), ("abstained", 0.5), ("confidence", 95)],
-)
-def test_mistakes_are_refused(argument, wrong):
-    with refused(argument, wrong):
-        cal.selective(*sample(), **{argument: wrong})
-
-
-def test_a_sketch_has_no_clusters():
-    with pytest.raises(InputError) as error:
-        cal.selective(cal.Sketch.from_arrays(*sample()), cluster=np.arange(400))
-    assert error.value.argument == "cluster"
 
 
 def test_sketches_by_cluster_equal_rows():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -293,19 +293,6 @@ def test_groups_that_differ_in_nanoseconds_are_refused():
     whole = frame.with_columns(g=pl.Series([1000, 2000]).cast(pl.Datetime("ns")))
     keys = [datetime(1970, 1, 1) + timedelta(microseconds=k) for k in (1, 2)]
     assert list(cal.scan(whole, **COLUMNS)) == keys
-
-
-def test_times_of_the_day_that_differ_in_nanoseconds_are_refused(tmp_path):
-    times = pa.array([1, 2], pa.time64("ns"))
-    table = pa.table({"p": [0.5, 0.25], "y": [0, 1], "g": times})
-    pq.write_table(table, tmp_path / "rows.parquet")
-    frame = pl.from_arrow(table)
-    for source in (table, frame, frame.lazy(), table.to_reader(), tmp_path / "rows.parquet"):
-        with pytest.raises(cal.InputError):
-            cal.scan(source, **COLUMNS)
-    whole = table.set_column(2, "g", pa.array([1000, 2000], pa.time64("ns")))
-    for source in (whole, pl.from_arrow(whole)):
-        assert list(cal.scan(source, **COLUMNS)) == [time(0, 0, 0, 1), time(0, 0, 0, 2)]
 
 
 def test_weights_that_grow_beyond_measure_are_refused(tmp_path: Path):

@@ -44,12 +44,9 @@ TYPED = [
     for name in (*LIGHT, *HEAVY)
     if name not in ("csv", "jsonl", "dask", "pandas nullable", "spark connect", "ray of pandas")
 ]
-QUICK = ["pandas", "polars", "polars lazy", "arrow table", "duckdb", "parquet", "csv"]
 
 
 def pytest_generate_tests(metafunc):
-    if "quick_engine" in metafunc.fixturenames:
-        metafunc.parametrize("quick_engine", QUICK, indirect=True, scope="session")
     marks = {name: [pytest.mark.heavy] if name in HEAVY else [] for name in (*LIGHT, *HEAVY)}
     for fixture, names in (("engine", marks), ("typed_engine", TYPED)):
         if fixture in metafunc.fixturenames:
@@ -75,12 +72,6 @@ def _started(request, tmp_path_factory):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{name} could not be started: {package} is not installed")
     return _MAKERS[name](request, tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def quick_engine(request, tmp_path_factory):
-    """As `engine`, for those that can be asked hundreds of times."""
-    return _MAKERS[request.param](request, tmp_path_factory)
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -9,8 +9,6 @@ from decimal import Decimal
 import narwhals as nw
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tests.refusals import refused
 
 import calibrant as cal
@@ -63,12 +61,6 @@ def assert_same(found, expected, *, exact=True):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
 
 
-def test_unweighted_rows_give_the_same_bits(engine):
-    columns = dirty_columns()
-    found = cal.scan(engine(columns), y_true="y", y_prob="p", on_invalid="drop")
-    assert_same(found, numpy_sketch(columns))
-
-
 def test_groups_give_the_same_bits_and_count_their_own_refusals(engine):
     columns = dirty_columns()
     found = cal.scan(engine(columns), y_true="y", y_prob="p", by=["g", "h"], on_invalid="drop")
@@ -77,22 +69,6 @@ def test_groups_give_the_same_bits_and_count_their_own_refusals(engine):
     for key in set(keys):
         rows = [row for row, other in enumerate(keys) if other == key]
         assert_same(found[key], numpy_sketch(columns, rows))
-
-
-def test_weights_agree_to_rounding(engine):
-    columns = dirty_columns()
-    found = cal.scan(
-        engine(columns), y_true="y", y_prob="p", sample_weight="w", by="h", on_invalid="drop"
-    )
-    for key in range(3):
-        rows = [row for row, other in enumerate(columns["h"]) if other == key]
-        assert_same(found[key], numpy_sketch(columns, rows, weighted=True), exact=False)
-
-
-def test_a_coarser_grid_gives_the_same_bits(engine):
-    columns = dirty_columns(500)
-    found = cal.scan(engine(columns), y_true="y", y_prob="p", nodes=256, on_invalid="drop")
-    assert_same(found, numpy_sketch(columns, nodes=256))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -124,14 +100,6 @@ def test_soft_labels(engine, weighted):
         rows = [row for row, other in enumerate(columns["h"]) if other == key]
         expected = numpy_sketch(columns, rows, weighted=weighted, labels="soft")
         assert_same(found[key], expected, exact=False)
-
-
-@pytest.mark.parametrize("kind", [int, bool])
-def test_labels_may_be_integers_and_booleans(engine, kind):
-    rng = np.random.default_rng(1)
-    columns = {"p": rng.random(300).tolist(), "y": [kind(v) for v in rng.integers(0, 2, 300)]}
-    found = cal.scan(engine(columns), y_true="y", y_prob="p")
-    assert_same(found, numpy_sketch(columns))
 
 
 WITHOUT_EXPRESSIONS = {
@@ -268,31 +236,3 @@ def emptied(engine):
     if isinstance(frame, nw.DataFrame | nw.LazyFrame):
         return nw.to_native(frame.filter(nw.col("p") > 2))
     return engine({"p": [], "y": []})
-
-
-number = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from(EDGES + BAD_PREDICTIONS)
-
-
-@settings(
-    max_examples=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-@given(
-    rows=st.lists(
-        st.tuples(
-            number | st.floats(0, 1),
-            st.sampled_from([0.0, 1.0, *BAD_LABELS]) | number,
-            st.integers(0, 2),
-        ),
-        min_size=1,
-        max_size=60,
-    )
-)
-def test_fuzzed_rows(quick_engine, rows):
-    p, y, h = zip(*[*rows, (0.5, 1.0, 1)], strict=True)
-    columns = {"p": list(p), "y": list(y), "h": list(h)}
-    whole = cal.scan(quick_engine(columns), y_true="y", y_prob="p", on_invalid="drop")
-    assert_same(whole, numpy_sketch(columns))
-    groups = cal.scan(quick_engine(columns), y_true="y", y_prob="p", by="h", on_invalid="drop")
-    assert_same(groups.total(), whole)

@@ -72,24 +72,6 @@ def test_partition_and_column_group_together(tmp_path):
     }
 
 
-def test_expressions_of_frames_and_groups_by_expression():
-    pl = pytest.importorskip("polars")
-    import narwhals as nw
-
-    frame = pl.DataFrame({"score": [10.0, 60.0], "hit": ["no", "yes"]})
-    expected = cal.Sketch.from_arrays([0, 1], [0.1, 0.6])
-    ours = cal.scan(frame, y_true=pl.col("hit") == "yes", y_prob=pl.col("score") / 100)
-    theirs = cal.scan(frame, y_true=nw.col("hit") == "yes", y_prob=nw.col("score") / 100)
-    assert ours == theirs == expected
-    groups = cal.scan(
-        frame.lazy(),
-        y_true=pl.col("hit") == "yes",
-        y_prob=pl.col("score") / 100,
-        by={"high": pl.col("score") > 50},
-    )
-    assert list(groups) == [False, True]
-
-
 def test_clusters_are_one_more_group(tmp_path):
     pq.write_table(table(6, game=[1, 1, 2, 2, 3, 3], m=list("ababab")), tmp_path / "a.parquet")
     found = scan(tmp_path / "a.parquet", by="m", cluster="game")
@@ -439,15 +421,6 @@ def test_a_place_where_no_checkpoint_can_be_is_refused_before_anything_is_read(t
     for place in (tmp_path, tmp_path / "none" / "note", tmp_path / "file" / "note"):
         with refused("checkpoint", holds=str(place)):
             scan(tmp_path / "broken.parquet", checkpoint=place)
-
-
-@pytest.mark.parametrize("threads", ["a", 0, 1.5, True])
-def test_threads_are_counted(tmp_path, threads):
-    pq.write_table(table(), tmp_path / "a.parquet")
-    with refused("threads", threads):
-        scan(tmp_path, threads=threads)
-    with refused("threads", threads):
-        scan(table(), threads=threads)
 
 
 def test_arrow_files_and_arrow_streams(tmp_path, small_jobs):

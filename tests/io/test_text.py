@@ -20,7 +20,6 @@ import calibrant as cal
 from calibrant.io import text
 from calibrant.io.files import find_files
 from calibrant.io.rows import read_table
-from calibrant.io.text import Quotes
 
 
 def scan(source, **options):
@@ -106,18 +105,6 @@ def test_an_open_quote_does_not_read_the_whole_file(tmp_path, monkeypatch):
     path.write_text("p,y\r" + "0.5,1\r" * 200)
     with refused(file="a.csv", holds="line feed"):
         scan(path)
-
-
-@given(st.text(st.sampled_from('a",\n'), max_size=20))
-def test_quotes_found_at_once_are_those_found_one_by_one(piece):
-    quotes = Quotes(piece.encode(), ",")
-    rows = csv.reader(io.StringIO(piece, newline=""), strict=False)
-    ends = list(rows)
-    assert quotes.last_line_end() <= len(piece)
-    if quotes.never_closed() < 0 and quotes.goes_on() < 0 and piece.endswith("\n"):
-        assert quotes.last_line_end() == len(piece)
-        again = list(csv.reader(io.StringIO(piece[: quotes.last_line_end()], newline="")))
-        assert again == ends
 
 
 @pytest.mark.parametrize("rows", [3, 3000])

@@ -162,16 +162,6 @@ def test_what_is_no_positive_number_is_refused(name, value):
         cal.smooth_ece([0, 1], [0.2, 0.7], **{name: value})
 
 
-def test_numbers_of_any_real_type_are_bandwidths():
-    exact = cal.smooth_ece([0, 1], [0.2, 0.7], bandwidth=0.25)
-    for kind in (np.float16, np.float32, np.float64):
-        assert cal.smooth_ece([0, 1], [0.2, 0.7], bandwidth=kind(0.25)) == exact
-    with refused("tolerance", None):
-        cal.smooth_ece([0, 1], [0.2, 0.7], tolerance=None)
-    with refused("scale"):
-        cal.smooth_ece([0, 1], [0.2, 0.7], scale=np.array([1, 2]))
-
-
 def test_results_travel_between_processes():
     pairs = cal.confidence([0, 1, 5], [[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]], on_invalid="drop")
     result = cal.smooth_ece_result(pairs)

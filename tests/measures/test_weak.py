@@ -39,15 +39,15 @@ def random_input(seed):
     return y, p, w, ["probability", "logit", "logit/4", "boosting"][(seed // 4) % 4]
 
 
-def test_equals_the_linear_program_on_a_thousand_inputs():
-    for seed in range(1000):
+def test_equals_the_linear_program_on_random_inputs():
+    for seed in range(200):
         y, p, w, scale = random_input(seed)
         got = weak_calibration_error(y, p, sample_weight=w, scale=scale)
         assert abs(got - by_linear_program(y, p, w, scale)) < 1e-7, seed
 
 
 def test_witness_is_feasible_and_attains_the_value():
-    for seed in range(300):
+    for seed in range(60):
         y, p, w, scale = random_input(seed)
         result = weak_calibration_result(y, p, sample_weight=w, scale=scale)
         steps = np.minimum(np.diff(as_scale(scale).z(result.p)), 2.0)

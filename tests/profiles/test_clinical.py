@@ -93,10 +93,6 @@ def test_pima_has_the_values_of_r():
     require_reference(profile_of(y, p, EVERYTHING), PIMA)
 
 
-def test_every_quantity_names_its_source():
-    assert all(quantity.source for quantity in profile_of(*generated(0), EVERYTHING).quantities)
-
-
 # -- the slope -------------------------------------------------------------------------------------
 
 
@@ -404,7 +400,7 @@ def test_gaps_are_those_of_the_curve_on_the_probability_scale():
 def test_few_rows_with_few_events_have_a_profile(kind):
     """The 5,000 samples of bench.coverage.profiles, fewer of them."""
     rng = np.random.default_rng(8)
-    for k in range(60):
+    for k in range(12):
         n = int(rng.integers(5, 51))
         p = [rng.random(n), expit(rng.normal(0, 20, n)), rng.choice([0.0, 0.3, 1.0], n)][k % 3]
         y = np.zeros(n)
@@ -420,13 +416,6 @@ def test_few_rows_with_few_events_have_a_profile(kind):
             assert not quantity.high < quantity.value
 
 
-def test_an_interval_from_few_clusters_says_so():
-    y, p = generated(2, n=150)
-    few = profile_of(y, p, cluster=np.arange(150) // 10)
-    assert "15 clusters" in few["calibration slope"].note
-    assert not profile_of(y, p, cluster=np.arange(150) // 5)["calibration slope"].note
-
-
 @pytest.mark.filterwarnings("error")
 def test_separable_and_sharp_rows_warn_of_nothing():
     p = np.linspace(0.01, 0.99, 50)
@@ -439,20 +428,6 @@ def test_separable_and_sharp_rows_warn_of_nothing():
     sharp = np.array([0.0, 1.0, 0.5, 1e-14] * 20)
     sketch = cal.Sketch.from_arrays(np.arange(80) % 3 == 0, sharp)
     assert np.isnan(cal.assess(sketch, profile="clinical").profile["log loss"].value)
-
-
-def test_certain_predictions_that_were_right_tell_nothing_of_the_intercept():
-    found = cal.assess([0, 1, 0, 1], [0.0, 1, 0, 1], profile="clinical").profile
-    intercept = found["calibration intercept"]
-    assert np.isnan([intercept.value, intercept.low, intercept.high]).all()
-    assert intercept.note
-
-
-@pytest.mark.parametrize("value", ["no", 1, None])
-def test_hosmer_lemeshow_is_true_or_false(value):
-    with pytest.raises(InputError) as error:
-        clinical(hosmer_lemeshow=value)
-    assert error.value.argument == "hosmer_lemeshow"
 
 
 def newton_in_longdouble(y, p, *, offset):
@@ -474,7 +449,7 @@ def newton_in_longdouble(y, p, *, offset):
     return float(b), float(np.sqrt(aa / determinant))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(3))
 def test_fits_are_those_of_extended_precision(seed):
     rng = np.random.default_rng([seed, 181])
     n = int(rng.integers(60, 400))

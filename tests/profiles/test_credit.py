@@ -6,7 +6,7 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.errors import InputError
-from calibrant.profiles import Quantity, credit
+from calibrant.profiles import credit
 from calibrant.profiles.credit import binomial_p_value, jeffreys_p_value, pluto_tasche
 
 N = (100, 400, 300)
@@ -133,17 +133,3 @@ def test_mistakes_are_named(options, argument):
     with pytest.raises(InputError) as error:
         cal.assess([0, 1], [0.1, 0.2], profile=credit(**options))
     assert error.value.argument == argument
-
-
-def test_weights_have_no_counts():
-    y, p = rows(n=200)
-    found = cal.assess(y, p, sample_weight=np.full(200, 2.0), profile="credit").profile
-    assert isinstance(found["grades"], Quantity)  # the reason, where a table would be
-    assert found["grades"].note
-
-
-@pytest.mark.parametrize("cuts", [0.1, "0.1"])
-def test_cuts_are_several(cuts):
-    with pytest.raises(InputError) as error:
-        credit(cuts=cuts)
-    assert error.value.argument == "cuts"

@@ -63,12 +63,6 @@ def test_quantities_are_shown_as_text_html_and_json():
     assert pickle.loads(pickle.dumps(found)).profile.to_dict() == table.to_dict()
 
 
-def test_without_a_profile_nothing_is_said_of_one():
-    found = cal.assess(Y, P)
-    assert found.profile is None
-    assert "profile" not in found.to_dict()
-
-
 def test_only_what_is_asked_for_is_computed():
     def fails(sample):
         raise AssertionError("nobody asked")
@@ -79,20 +73,6 @@ def test_only_what_is_asked_for_is_computed():
     ]
     with refused("names", "slopes"):
         profile.only("slopes")
-
-
-def test_what_is_shared_is_computed_once():
-    calls = []
-
-    def shared(sample):
-        calls.append(sample)
-        return 0.5
-
-    def quantity(name):
-        return lambda sample: Quantity(name, sample.once(shared))
-
-    cal.assess(Y, P, profile=Profile("mine", {name: quantity(name) for name in "ab"}))
-    assert len(calls) == 1
 
 
 def test_a_sketch_gives_means_and_names_what_it_cannot_give():
@@ -145,12 +125,6 @@ def test_every_group_has_the_profile_of_its_rows():
 def test_a_measure_that_gives_no_quantity_is_refused(result):
     with refused("profile", holds="'half'"):
         cal.assess(Y, P, profile=Profile("mine", {"half": lambda sample: result}))
-
-
-def test_only_takes_names_alone():
-    with pytest.raises(InputError) as error:
-        MINE.only(["moon"])
-    assert error.value.argument == "names"
 
 
 def test_every_name_that_a_profile_lists_can_be_asked_for():

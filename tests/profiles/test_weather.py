@@ -74,12 +74,6 @@ def test_skill_over_a_climatology():
     assert dropped["Brier skill score"].value == pytest.approx(given["Brier skill score"].value)
 
 
-def test_sharpness_is_the_variance_of_the_forecasts():
-    y, p = rows()
-    found = profile_of(y, p)["sharpness (variance of forecasts)"]
-    assert found.value == pytest.approx(p.var(), rel=1e-6)
-
-
 def test_a_sketch_is_within_its_bounds_and_clusters_widen():
     y, p = rows()
     exact = profile_of(y, p)
@@ -170,12 +164,6 @@ def test_the_row_of_a_wrong_climatology_is_that_of_the_file():
             profile=weather(climatology=[0.1, 0.2, 1.4, 0.5]),
             on_invalid="drop",
         )
-
-
-def test_one_number_is_a_climatology():
-    y, p = rows()
-    one, each = (weather(climatology=value) for value in (0.3, np.full(y.size, 0.3)))
-    assert profile_of(y, p, one).to_dict() == profile_of(y, p, each).to_dict()
 
 
 def test_one_outcome_alone_leaves_the_uncertainty_open():

@@ -49,17 +49,6 @@ def test_a_sketch_is_its_rows():
     assert np.allclose(AdaptiveRecalibrator().fit(sketch).transform(at), plain, atol=1e-4)
 
 
-def test_many_distinct_predictions_are_gathered_without_a_difference():
-    p, y = drawn(6000, slope=0.6)
-    at = np.linspace(0.001, 0.999, 50)
-    gathered = AdaptiveRecalibrator().fit(p, y).transform(at)
-    x = np.rint(log_odds(p) * 1000) / 1000  # 4,096 places or fewer are not
-    rounded = AdaptiveRecalibrator().fit(expit(x[:4000]), y[:4000]).transform(at)
-    exact = AdaptiveRecalibrator().fit(p[:4000], y[:4000]).transform(at)
-    assert np.allclose(rounded, exact, atol=1e-3)
-    assert np.abs(gathered - exact).max() < 0.05
-
-
 def test_predictions_of_exactly_0_and_1_are_words_where_they_come_out_wrong():
     rng = np.random.default_rng(0)
     p = np.repeat([0.0, 0.3, 0.7, 1.0], 200)
@@ -70,12 +59,6 @@ def test_predictions_of_exactly_0_and_1_are_words_where_they_come_out_wrong():
     assert high == pytest.approx(y[600:].mean(), abs=0.01)
     assert middle == pytest.approx(0.3, abs=0.02)
     assert adaptive.evidence["ends"] > 0.5
-
-
-def test_an_end_that_no_row_was_at_is_no_surer_than_the_rows_allow():
-    p, y = drawn(300, slope=0.3)
-    low, high = AdaptiveRecalibrator().fit(p, y).transform([0.0, 1.0])
-    assert 1e-4 < low < 0.5 < high < 1 - 1e-4
 
 
 def test_the_increasing_map_increases_and_the_plain_one_may_not():
@@ -101,15 +84,6 @@ def test_the_evidence_is_the_probability_of_the_outcomes_averaged_over_the_prior
     integral = quad(likelihood, -3, 3, epsabs=0, limit=200)[0] / (0.35 * np.sqrt(2 * np.pi))
     found = posterior(x[:, None], x, np.ones(60), y.astype(float), np.array([0.35]))
     assert found.evidence == pytest.approx(np.log(integral), abs=0.02)
-
-
-def test_the_posterior_mode_has_no_slope():
-    p, y = drawn(400, slope=0.2)
-    x = log_odds(p)
-    features, spread = np.stack([np.ones(400), x, x**2], axis=1), np.array([0.5, 0.3, 0.2])
-    found = posterior(features, x, np.ones(400), y.astype(float), spread)
-    q = expit(x + features @ found.coefficients)
-    assert np.abs(features.T @ (q - y) + found.coefficients / spread**2).max() < 1e-4
 
 
 def test_the_interval_holds_the_map_and_the_truth_and_shrinks_with_rows() -> None:

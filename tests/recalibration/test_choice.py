@@ -9,7 +9,6 @@ from tests.refusals import refused
 from calibrant import InputError, Sketch
 from calibrant.errors import TooFewRows
 from calibrant.recalibration.choice import choose_recalibrator
-from calibrant.recalibration.effect import log_losses
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.scaling import TemperatureScaling
@@ -71,21 +70,6 @@ def test_a_map_that_remembers_events_is_seen_through_when_they_are_held_out_whol
     assert choose_recalibrator(y, p, cluster=event).best == "none"
 
 
-def test_copies_of_a_row_count_once_when_they_are_one_cluster():
-    rng = np.random.default_rng(4)
-    p = rng.random(300)
-    y = (rng.random(300) < p**2).astype(int)
-    maps = {"isotonic": IsotonicRecalibrator()}
-    alone = choose_recalibrator(y, p, candidates=maps)
-    copied = choose_recalibrator(
-        np.repeat(y, 3), np.repeat(p, 3), candidates=maps, cluster=np.repeat(np.arange(300), 3)
-    )
-    for once, thrice in zip(alone.candidates, copied.candidates, strict=True):
-        assert thrice.name == once.name
-        assert thrice.gain == pytest.approx(once.gain)
-        assert thrice.gain_se == pytest.approx(once.gain_se)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_two_events_are_enough_and_one_is_not(seed):
     rng = np.random.default_rng(seed)
@@ -109,13 +93,6 @@ def test_clusters_follow_the_rows_that_are_kept():
     assert (
         dropped.candidates == choose_recalibrator(y[kept], p[kept], cluster=event[kept]).candidates
     )
-
-
-def test_log_losses_are_scikit_learns():
-    rng = np.random.default_rng(0)
-    p, y = rng.random(100), rng.integers(0, 2, 100)
-    assert log_losses(y, p).mean() == pytest.approx(log_loss(y, p))
-    assert np.isfinite(log_losses(np.array([1.0]), np.array([0.0])))[0]
 
 
 def test_refuses_bad_settings():

@@ -55,9 +55,13 @@ def ways_in():
         yield f"classifier, {name}", model.recalibrator_
 
 
-@pytest.mark.parametrize(("way", "learned"), [pytest.param(*one, id=one[0]) for one in ways_in()])
-def test_every_way_into_a_map_keeps_names_and_takes_columns_by_them(way, learned, tmp_path):
-    assert sorted(learned.classes_) == sorted(NAMES)
+def test_every_way_into_a_map_keeps_names_and_takes_columns_by_them(tmp_path):
+    for way, learned in ways_in():
+        keeps_names(way, learned, tmp_path)
+
+
+def keeps_names(way, learned, tmp_path):
+    assert sorted(learned.classes_) == sorted(NAMES), way
     own = FRAME[[f"p_{name}" for name in learned.classes_]]
     in_order = learned.transform(own)
     for frame in (FRAME, OTHER):
@@ -73,17 +77,6 @@ def test_every_way_into_a_map_keeps_names_and_takes_columns_by_them(way, learned
         learned.transform(FRAME.rename(columns={"p_ant": "p_elk"}))
     with refused("y_prob", (600, 2), holds="3"):
         learned.transform(PROBS[:, :2])
-
-
-def test_the_order_of_columns_changes_no_loss():
-    learned = StructuredScaling(from_logits=False).fit(FRAME, LABELS)
-    losses = []
-    for frame in (FRAME, OTHER):
-        place = [name[2:] for name in frame.columns]
-        own = [place.index(label) for label in LABELS]
-        mapped = learned.transform(frame).to_numpy()
-        losses.append(-np.log(mapped[np.arange(600), own]).mean())
-    assert losses[0] == pytest.approx(losses[1], rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +129,6 @@ def test_half_precision_rows_sum_to_one_as_well_as_they_can(made):
     for rows in (half, pd.DataFrame(half)):
         mapped = np.asarray(made.fit(rows, Y).transform(rows))
         assert mapped == pytest.approx(expected, abs=0.02)
-
-
-def test_words_are_no_truth_values():
-    with refused("from_logits", "no"):
-        StructuredScaling(from_logits="no").fit(LOGITS, Y)
 
 
 def test_a_forged_number_of_classes_is_refused(tmp_path):

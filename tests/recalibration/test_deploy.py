@@ -191,23 +191,6 @@ def test_each_class_against_the_rest_as_python():
         assert error.value.argument == "name"
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["log", "exp", "max", "min", "log1p", "p", "low", "ValueError", "bisect_right", "X", "len"],
-)
-def test_a_function_is_not_called_like_what_it_uses(name):
-    """Whatever name is accepted gives a function that works."""
-    p, y = rows(400)
-    for made in (PlattRecalibrator(), IsotonicRecalibrator()):
-        made.fit(p, y)
-        module: dict[str, Any] = {}
-        try:
-            exec(made.to_python(name), module)
-        except InputError:
-            continue
-        assert module[name](0.3) == pytest.approx(made.transform([0.3])[0], abs=1e-5)
-
-
 OF_LOGITS = [[1.0, 2.0], [np.nan, 0.0, 1.0], [np.inf, 0.0, 1.0], [-np.inf] * 3, [1.0] * 4]
 OF_PROBS = [[0.5, 0.5], [50.0, 30.0, 20.0], [0.5, 0.3, 0.1], [np.nan, 0.5, 0.5], [-0.1, 0.6, 0.5]]
 

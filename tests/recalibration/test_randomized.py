@@ -15,14 +15,6 @@ def sample(n=4000, power=1.8, seed=0):
     return p, (rng.random(n) < p**power).astype(int)
 
 
-def test_the_same_seed_gives_the_same_bytes():
-    p, y = sample()
-    kappa = RandomizedRecalibrator(random_state=3).fit(p, y)
-    assert np.array_equal(kappa.transform(p), kappa.transform(p))
-    other = RandomizedRecalibrator(random_state=4).fit(p, y)
-    assert not np.array_equal(kappa.transform(p), other.transform(p))
-
-
 def test_rows_get_the_same_noise_in_any_order_and_in_any_calls():
     p, y = sample(500)
     kappa = RandomizedRecalibrator(random_state=3).fit(p, y)

@@ -6,10 +6,8 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from calibrant import InputError
-from calibrant.errors import TooFewRows
-from calibrant.recalibration import scaling
 from calibrant.recalibration.learned_map import load_recalibrator
-from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling, VectorScaling
+from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
 
 
 def sample(n=1200, classes=4, seed=0):
@@ -85,47 +83,3 @@ def test_probabilities_are_as_good_as_logits_and_files_remember_which(made, tmp_
         made.fit(0.98 * probs, y)
     assert error.value.argument == "y_prob"
     assert "0.98" in str(error.value)
-
-
-@pytest.mark.parametrize("spread", [0.01, 0.3, 1.0, 5.0, 40.0])
-def test_a_temperature_needs_few_passes(spread, monkeypatch):
-    logits, y = sample(3000, classes=200)
-    seen = []
-    derivatives = scaling._derivatives
-
-    def counted(slope, rows, unit):
-        seen.append(rows.labels.size)
-        return derivatives(slope, rows, unit)
-
-    monkeypatch.setattr(scaling, "_derivatives", counted)
-    fitted = TemperatureScaling().fit(spread * logits.astype(np.float32), y)
-    assert sum(seen) <= 8 * y.size
-    slopes = fitted.state["slope"] * np.exp(np.array([-1e-3, 0.0, 1e-3]))
-    losses = [
-        -log_softmax(s * spread * logits, axis=1)[np.arange(y.size), y].mean() for s in slopes
-    ]
-    assert np.argmin(losses) == 1
-
-
-@pytest.mark.parametrize(
-    ("made", "rows"),
-    [(VectorScaling(), 7), (StructuredScaling(), 7), (StructuredScaling(matrix=True), 19)],
-)
-def test_more_parameters_than_rows_are_refused(made, rows):
-    logits, _ = sample(100)
-    with pytest.raises(TooFewRows) as error:
-        made.fit(logits[:rows], np.arange(rows) % 4)
-    assert f"for {rows + 1}" in str(error.value)
-    made.fit(logits, np.arange(100) % 4)
-
-
-def test_logits_that_are_not_finite_are_refused_with_their_row():
-    logits, y = sample(100)
-    logits[7, 2] = np.inf
-    for made in (TemperatureScaling(), StructuredScaling()):
-        with pytest.raises(InputError) as error:
-            made.fit(logits, y)
-        assert (error.value.argument, error.value.row) == ("logits", 7)
-    with pytest.raises(InputError) as error:
-        TemperatureScaling().fit(logits[:5], [0, 1, 2, 9, 1])
-    assert error.value.row == 3

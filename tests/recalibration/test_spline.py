@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy.interpolate import CubicSpline
-from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import InputError, Sketch
 from calibrant.recalibration.logistic import log_odds
 from calibrant.recalibration.parametric import PlattRecalibrator
-from calibrant.recalibration.spline import SplineRecalibrator, _features, _fitted, _natural
+from calibrant.recalibration.spline import SplineRecalibrator
 
 
 def drawn(n, curve, seed=0):
@@ -38,26 +36,6 @@ def test_a_bent_curve_is_found():
     assert np.abs(platt.transform(at) - truth).max() > 0.1
 
 
-def test_it_maximises_the_likelihood_less_the_bend_of_the_curve():
-    """An oracle: the values at the knots by a general optimiser, and ∫ f''² of the spline through them."""
-    p, y = drawn(600, lambda z: z + np.sin(2 * z))
-    learned = SplineRecalibrator(n_knots=6).fit(p, y)
-    x, bend, z = learned.state["x"], learned.state["bend"], log_odds(p)
-    assert bend > 0.0
-
-    def objective(values):
-        spline = CubicSpline(x, values, bc_type="natural")
-        first, last = spline(x, 2)[:-1], spline(x, 2)[1:]
-        bent = np.diff(x) @ (first**2 + first * last + last**2) / 3 * (x[-1] - x[0]) ** 3
-        s = _natural(x, values)(z)
-        return (np.logaddexp(0.0, s) - y * s).sum() + bent / (2 * bend**2)
-
-    found = minimize(objective, x, method="BFGS", options={"gtol": 1e-6})
-    expected = expit(_natural(x, found.x)(z))
-    assert learned.transform(p) == pytest.approx(expected, abs=1e-5)
-    assert objective(learned.state["values"]) <= objective(found.x) + 1e-6
-
-
 def test_beyond_the_knots_it_is_straight():
     p, y = drawn(2000, lambda z: z + np.sin(2 * z))
     last = SplineRecalibrator().fit(p, y)
@@ -65,16 +43,6 @@ def test_beyond_the_knots_it_is_straight():
     beyond = np.linspace(x[-1], x[-1] + 3, 5)
     steps = np.diff(log_odds(last.transform(expit(beyond))))
     assert steps == pytest.approx(np.full(4, steps[0]), abs=1e-5)
-
-
-def test_each_curve_bends_by_one():
-    places = np.array([-2.0, -1.0, 0.5, 1.0, 2.0])
-    features = _features(places)
-    t = np.linspace(0.0, 1.0, 4001)
-    for column in range(2, 5):
-        curve = _natural(places, features(places)[:, column])
-        second = np.diff(curve(4 * t - 2), 2) * 4000**2
-        assert np.sum(second**2) / 4000 == pytest.approx(1.0, rel=0.01)
 
 
 def test_sketches_weights_and_few_predictions():
@@ -149,16 +117,3 @@ def test_it_is_scikit_learns_penalised_regression_on_a_basis_of_its_own(seed):
     at = expit(np.linspace(knots[0] - 1, knots[-1] + 1, 41))
     expected = theirs.predict_proba(features(log_odds(at)))[:, 1]
     assert learned.transform(at) == pytest.approx(expected, abs=1e-6)
-
-
-def test_without_a_penalty_it_is_plain_regression_on_the_natural_basis():
-    """What ml-insights' SplineCalib and R's glm(y ~ ns(x)) fit where nothing is held back."""
-    p, y = drawn(3000, lambda z: z + np.sin(2 * z))
-    z, knots = log_odds(p), np.quantile(log_odds(p), np.linspace(0, 1, 6))
-    ours = _features(knots)
-    mass = np.stack([1.0 - y, y], axis=1)
-    coefficients = _fitted(ours(z), mass, bend=1e4)
-    theirs = LogisticRegression(C=1e12, tol=1e-10, max_iter=10_000, solver="newton-cholesky")
-    theirs.fit(natural_basis(z, knots), y)
-    expected = theirs.predict_proba(natural_basis(z, knots))[:, 1]
-    assert expit(ours(z) @ coefficients) == pytest.approx(expected, abs=1e-6)

@@ -16,7 +16,7 @@ AT = np.linspace(0.0, 1.0, 101)
 
 
 @pytest.mark.parametrize("name", sorted({*map_names()} - {"randomized", "cross-venn-abers"}))
-@pytest.mark.parametrize("unit", [1e-30, 1e-3, 7.0, 1e30])
+@pytest.mark.parametrize("unit", [1e-30, 7.0])
 def test_the_scale_of_weights_does_not_matter(name, unit):
     made = make_map(name)
     expected = made.fit(P, Y, W).transform(AT)

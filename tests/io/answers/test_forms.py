@@ -218,13 +218,13 @@ def test_a_long_log_is_never_held_whole(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     line = {"confidence": 0.5, "correct": 1, "question": "", "response": "x" * 2000}
     with path.open("w") as file:
-        for k in range(5_000):
+        for k in range(1_500):
             file.write(json.dumps({**line, "question": f"{k % 50} " + "why " * 200}) + "\n")
     tracemalloc.start()
     answers = read_answers(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert (answers.n, answers.questions) == (5_000, 50)
+    assert (answers.n, answers.questions) == (1_500, 50)
     assert peak < path.stat().st_size / 5  # the columns, and a look at the first megabyte
 
 
@@ -258,25 +258,6 @@ def test_an_answer_may_be_the_word_none_and_a_confidence_may_not(tmp_path: Path)
     ]
     answers = read_answers(log(tmp_path, *rows))
     assert (answers.y_prob.tolist(), answers.abstained) == ([0.4], 1)
-
-
-@pytest.mark.parametrize(
-    ("options", "argument"),
-    [
-        ({"words": ["likely"]}, "words"),
-        ({"words": {"likely": 7}}, "words"),
-        ({"words": {3: 0.7}}, "words"),
-        ({"score_range": (1, float("inf"))}, "score_range"),
-        ({"score_range": (float("nan"), 5)}, "score_range"),
-        ({"score_range": (False, True)}, "score_range"),
-    ],
-)
-def test_tables_and_ranges_that_mean_nothing(tmp_path: Path, options: Any, argument: str) -> None:
-    path = log(tmp_path, {"confidence": 0.4, "correct": 1})
-    with pytest.raises(InputError) as error:
-        read_answers(path, **options)
-    assert error.value.argument == argument
-    assert "{" not in str(error.value).replace('{"very likely": 0.9}', "")
 
 
 def test_a_path_without_a_file_is_called_that(tmp_path: Path) -> None:

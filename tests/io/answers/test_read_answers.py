@@ -16,7 +16,6 @@ import pytest
 
 import calibrant as cal
 from calibrant.errors import InputError
-from calibrant.io import answers
 from calibrant.io.answers import as_probability, log_format, question_number, read_answers
 
 
@@ -497,32 +496,6 @@ def test_a_log_without_confidences_says_what_it_has(tmp_path: Path, field: str, 
 
 
 # -- a document that is one object --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
-def test_members_come_one_by_one_as_json_has_them(tmp_path: Path, monkeypatch, chunk: int) -> None:
-    monkeypatch.setattr(answers, "PEEK_BYTES", chunk)
-    document = {
-        "a": {"b": [1, 2.5e-3, None], "ü": 'x"\\'},
-        "n": -12345,
-        "items": [{"k": i, "t": "]},"} for i in range(5)],
-        "last": [[], {}, True],
-    }
-    path = tmp_path / "x.json.gz"
-    path.write_bytes(gzip.compress(json.dumps(document, indent=1, ensure_ascii=False).encode()))
-    told = list(answers.document_members(path, "items", "a log"))
-    assert [value for name, value in told if name == "items"] == document.pop("items")
-    assert {name: value for name, value in told if name != "items"} == document
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", '{"a": 1', '{"a": 1} 2', '{"items": [1, ]}', '{"a" 1}', "{1: 2}", '{"a": }']
-)
-def test_what_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "x.json"
-    path.write_text(text)
-    with pytest.raises(InputError):
-        list(answers.document_members(path, "items", "a log"))
 
 
 def test_an_inspect_log_may_be_compressed(tmp_path: Path) -> None:
