@@ -1,29 +1,32 @@
-"""Draws the picture at the top of the README, from synthetic predictions.
+"""Draws the picture at the top of the README: a real classifier before and after recalibration.
 
     python docs/hero.py
 
-A classifier whose log-odds are 1.7 times too large, and the same one after its log-odds are shrunk.
+Naive Bayes on the breast cancer data of scikit-learn, predictions of rows that were left out.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-from calibrant.plotting.group import reliability_diagrams
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+
+import calibrant as cal
 
 FOLDER = Path(__file__).parent / "images"
 
 
 def main() -> None:
-    rng = np.random.default_rng(0)
-    log_odds = rng.normal(0.35, 1.5, 4000)
-    y = rng.random(log_odds.size) < 1 / (1 + np.exp(-log_odds))
-    models = {
-        "as trained": (y, 1 / (1 + np.exp(-1.7 * log_odds))),
-        "recalibrated": (y, 1 / (1 + np.exp(-log_odds))),
-    }
-    diagrams = reliability_diagrams(models)
+    X, y = load_breast_cancer(return_X_y=True)
+    raw = cross_val_predict(GaussianNB(), X, y, cv=5, method="predict_proba")[:, 1]
+    recalibrated = cross_val_predict(
+        cal.RecalibratedClassifier(GaussianNB()), X, y, cv=5, method="predict_proba"
+    )[:, 1]
+    diagrams = cal.reliability_diagrams(
+        {"naive Bayes": (y, raw), "naive Bayes, recalibrated": (y, recalibrated)}
+    )
     FOLDER.mkdir(exist_ok=True)
     for theme in ("light", "dark"):
         path = FOLDER / f"reliability-{theme}.svg"

@@ -52,6 +52,8 @@ LARGEST_FIGURE = 100.0
 MOST_LEGEND_ENTRIES = 3
 ROWS_SHOWN, ERROR_SHOWN = 0.995, 0.99
 """Shares of the rows and of the error that shortened axes must hold: the rest would be invisible."""
+HEIGHT_SHOWN = 0.975
+"""Share of the rows whose observed frequency shortened axes must hold: the last ones vary too much."""
 SHORTEST_AXES = 0.2
 """Axes end at 1, or where all that matters lies below this."""
 ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -143,13 +145,14 @@ def probability_limits(
             p, x, y = 1.0 - p, 1.0 - x, 1.0 - y
         order = np.argsort(p)
         passed = np.cumsum(weight[order])
-        rows = float(p[order][np.searchsorted(passed, ROWS_SHOWN * passed[-1]).clip(0, p.size - 1)])
+        shares = np.array([ROWS_SHOWN, HEIGHT_SHOWN]) * passed[-1]
+        rows, most = p[order][np.searchsorted(passed, shares).clip(0, p.size - 1)].tolist()
         turn = np.argsort(x)
         sums = np.cumsum(error[turn])
         reach = rows
         if sums.size and sums[-1] > 0.0:
             reach = max(reach, float(x[turn][np.searchsorted(sums, ERROR_SHOWN * sums[-1])]))
-        inside = x <= rows
+        inside = x <= most
         reach = max(reach, float(np.max(y[inside], initial=0.0)))
         if reach < SHORTEST_AXES:
             power = 10.0 ** np.floor(np.log10(max(reach, 1e-9)))

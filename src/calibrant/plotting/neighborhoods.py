@@ -416,13 +416,13 @@ def wilson(rate: Floats, rows: Floats, confidence: float) -> tuple[Floats, Float
 
 
 def beta_quantiles(mean: Floats, variance: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Central quantiles of the beta law with this mean and variance: a rate's law that stays in [0, 1].
+    """Central quantiles of the beta law with this mean and variance, with a continuity correction.
 
     Examples
     --------
     >>> low, high = beta_quantiles(np.array([0.5]), np.array([0.0025]), 0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.402], [0.598])
+    ([0.397], [0.603])
     """
     from scipy.special import betaincinv
 
@@ -432,10 +432,10 @@ def beta_quantiles(mean: Floats, variance: Floats, confidence: float) -> tuple[F
     m = mean[known]
     rows = np.maximum(m * (1.0 - m) / variance[known] - 1.0, 1e-3)
     tail = (1.0 - confidence) / 2.0
-    # A rate of exactly 0 or 1 has a probability of its own, where few events are expected.
-    none, all_of_them = (1.0 - m) ** rows > tail, m**rows > tail
-    low[known] = np.where(none, 0.0, betaincinv(m * rows, (1.0 - m) * rows, tail))
-    high[known] = np.where(all_of_them, 1.0, betaincinv(m * rows, (1.0 - m) * rows, 1.0 - tail))
+    # Continuity correction: a rate of few rows takes few values, 0 and 1 among them.
+    half = 0.5 / np.maximum(rows, 0.5)
+    low[known] = np.clip(betaincinv(m * rows, (1.0 - m) * rows, tail) - half, 0.0, 1.0)
+    high[known] = np.clip(betaincinv(m * rows, (1.0 - m) * rows, 1.0 - tail) + half, 0.0, 1.0)
     return low, high
 
 
