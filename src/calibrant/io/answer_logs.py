@@ -55,7 +55,7 @@ LM_EVAL: dict[str, Any] = {
         "stated": ("exact_match", "acc", "pass@1", "correct"),
     },
 }
-INSPECT = {
+INSPECT: dict[str, Any] = {
     "headers": ("header.json", "_journal/start.json"),
     "samples": "samples",
     "question": "id",
@@ -69,7 +69,7 @@ HELM = {
     "question": "id",
     "correct": "correct",
 }
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "probability": (
         *("confidence", "answer_probability", "probability", "prob", "p", "stated_confidence"),
         "judge_response.confidence",
@@ -313,7 +313,7 @@ def helm_answers(path: Path, values: Values, *, probability: str | None) -> Answ
         elif name == HELM["samples"]:
             states, valid = states + 1, valid and isinstance(value, dict)
             log = _helm_log(value) if valid else None
-            has_logs = has_logs or (is_number(log) and log < 0)  # HELM writes 0 for none
+            has_logs = has_logs or (isinstance(log, int | float) and log < 0)  # 0 stands for none
     if not isinstance(about, dict) or not valid or not states:
         raise InputError(
             f"{path} is not a run of HELM: it must hold {HELM['about']!r} and a list of "
@@ -600,7 +600,7 @@ def _start(file: Any, member: zipfile.ZipInfo) -> int:
         "utf-8" if member.flag_bits & 0x800 else "cp437"
     ):
         raise ValueError(f"{member.filename} is not where its contents say")
-    return member.header_offset + LOCAL_HEADER + name + extra
+    return int(member.header_offset + LOCAL_HEADER + name + extra)
 
 
 def _inspect_confidence(score: Row) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def batches_of(source: Any, request: Request) -> Iterable[Batch]:
     with decoding("the stream"):
         for batch in source:
             columns = {alias: validated(batch.column(name)) for alias, name in names.items()}
-            yield Batch(columns, lambda first=first_row: first)
+            yield Batch(columns, partial(int, first_row))
             first_row += batch.num_rows
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from calibrant._optional import require
@@ -67,24 +68,24 @@ class _ColumnarFile:
         pieces = list(self.pieces(min(BATCH_ROWS, max(1 << 12, BATCH_VALUES // len(wanted)))))
         total = sum(piece.rows for piece in pieces) or 1
 
-        def rows_before(number: int) -> int:
+        def rows_before(number: int, row: int) -> int:
             if self.counts_rows:
-                return sum(piece.rows for piece in pieces[:number])
+                return row + sum(piece.rows for piece in pieces[:number])
             batches = (b for piece in pieces[:number] for b in piece.read(wanted[:1]))
-            return sum(batch.num_rows for batch in batches)
+            return row + sum(int(batch.num_rows) for batch in batches)
 
         def read(number: int) -> Iterator[Batch]:
             with damaged_file(self.file):
                 row = 0
                 for batch in pieces[number].read(wanted):
                     columns = {a: validated(batch.column(name)) for a, name in names.items()}
-                    first = lambda row=row: rows_before(number) + row  # noqa: E731
+                    first = partial(rows_before, number, row)
                     yield Batch({**columns, **constants}, first, self.file.path)
                     row += batch.num_rows
 
         for number, piece in enumerate(pieces):
             size = self.file.size * piece.rows // total
-            yield Job(lambda number=number: read(number), size, piece.rows)
+            yield Job(partial(read, number), size, piece.rows)
 
     def table(self) -> Any:
         """All columns and rows as an Arrow table."""
@@ -143,7 +144,7 @@ class ParquetFile(_ColumnarFile):
                 _require_rows(seen, self.groups[group])
 
         for group, size in enumerate(self.groups):
-            yield _Piece(size, lambda columns, group=group: read(group, columns))
+            yield _Piece(size, partial(read, group))
 
 
 def _require_one_file(handle: Any) -> None:
@@ -220,7 +221,7 @@ class ArrowFile(_ColumnarFile):
 
         for number in range(self.batches):
             size = self.file.size // (16 * self.batches)
-            yield _Piece(size, lambda columns, number=number: read(number, columns))
+            yield _Piece(size, partial(read, number))
 
     def _stream(self, ipc: Any, columns: list[str]) -> Iterator[Any]:
         """Batches of a stream, up to its end: Arrow takes the end of the file for that of the stream."""
@@ -256,4 +257,4 @@ class OrcFile(_ColumnarFile):
         stripes = self.reader.nstripes
         for stripe in range(stripes):
             size = self.reader.nrows // stripes
-            yield _Piece(size, lambda columns, stripe=stripe: read(stripe, columns))
+            yield _Piece(size, partial(read, stripe))

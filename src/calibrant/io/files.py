@@ -144,7 +144,7 @@ class DataFile:
     @property
     def is_local(self) -> bool:
         """On this machine."""
-        return self.filesystem.type_name == "local"
+        return bool(self.filesystem.type_name == "local")
 
     def identity(self) -> list[Any]:
         """Size, times and other marks that tell a file from one that takes its place."""

@@ -486,7 +486,7 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
     keys = list(total.index)
     if request.fractional:
         group = places // request.slots
-        weights = np.bincount(group, weights=sums[2], minlength=len(keys))
+        weights = np.bincount(group, weights=sums[2], minlength=len(keys)).astype(np.float64)
         require_weight(weights, rows - sum(refused.values()))
         del group
     ordered = _order(request, keys)
@@ -566,10 +566,10 @@ def _split(
     refused: dict[int, dict[str, int]] = {}
     is_row = slot < request.cell_slots
     if not is_row.all():
-        for entry in np.flatnonzero(~is_row).tolist():
-            reason = REASONS[int(slot[entry]) - request.cell_slots]
-            group = int(np.searchsorted(bounds, entry, side="right")) - 1
-            refused.setdefault(group, {})[reason] = int(sums[0][entry])
+        for broken in np.flatnonzero(~is_row).tolist():
+            reason = REASONS[int(slot[broken]) - request.cell_slots]
+            owner = int(np.searchsorted(bounds, broken, side="right")) - 1
+            refused.setdefault(owner, {})[reason] = int(sums[0][broken])
         bounds = np.concatenate([[0], np.cumsum(is_row)])[bounds]
         slot = slot[is_row]
         for k, column in enumerate(sums):

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -120,7 +121,7 @@ class _TextFile:
             yield Batch({**columns, **constants}, first, self.file.path)
 
         for number, block in enumerate(self.blocks()):
-            yield Job(lambda block=block, number=number: read(block, number), len(block))
+            yield Job(partial(read, block, number), len(block))
 
 
 # -- CSV ---------------------------------------------------------------------------------------
@@ -280,14 +281,14 @@ class CsvFile(_TextFile):
         try:
             table = self._table(block, strings)
         except self.pyarrow.ArrowInvalid as error:
-            row = re.search(r"Row #([0-9]{1,18})", str(error))
-            number = None if row is None else int(row[1]) - 1
+            named = re.search(r"Row #([0-9]{1,18})", str(error))
+            at = None if named is None else int(named[1]) - 1
             raise InputError(
                 f"The file cannot be read: {show_value(re.sub(r'Row #[0-9]+: ?', '', str(error)))}.",
-                row=number,
+                row=at,
                 hint="Quote a field that holds the separator, name the separator with `sep=`, and write the "
                 "text in UTF-8.",
-            ).at(row=number) from error
+            ).at(row=at) from error
         nulls = set(self.csv.ConvertOptions().null_values)
         columns = {alias: table[name] for alias, name in self.columns.items()}
         for alias, name in numbers.items():
