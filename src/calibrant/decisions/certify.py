@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_choice, require_confidence
 from calibrant._format import percent
-from calibrant.data.rows import Dropped, require_one_sample
+from calibrant.data.rows import Dropped, InputOptions, require_one_sample
 from calibrant.decisions.ranking import Ranking, Side, rank, require_abstained, require_risk
 from calibrant.errors import InputError
 from calibrant.io.from_data import sample_from
@@ -288,20 +288,21 @@ def certify(
     >>> certify([1] * 20, [0.9] * 20).threshold is None
     True
     """
+    reading: InputOptions = options
     if data is not None:
-        y_true, y_prob, cluster, options = sample_from(
+        y_true, y_prob, cluster, reading = sample_from(
             data, y_true, y_prob, options, cluster=cluster
         )
     require_risk(risk)
     require_confidence(confidence)
     require_abstained(abstained)
     require_choice("side", side, get_args(Asked))
-    require_one_sample(options.get("multiclass"), "certify")
+    require_one_sample(reading.get("multiclass"), "certify")
     level = (1.0 - confidence) / (2.0 if side == "both" else 1.0)
     sides: tuple[Side, ...] = ("above", "below") if side == "both" else (side,)
-    weighted = options.get("sample_weight") is not None
+    weighted = reading.get("sample_weight") is not None
     rankings = [
-        rank(y_true, y_prob, side=one, cluster=cluster, partial_credit=True, **options)
+        rank(y_true, y_prob, side=one, cluster=cluster, partial_credit=True, **reading)
         for one in sides
     ]
     rankings = [_testable(ranking, weighted=weighted) for ranking in rankings]

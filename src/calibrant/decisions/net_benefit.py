@@ -126,7 +126,7 @@ class NetBenefit(Record):
                     text(k, self.lost),
                     text(k, self.lost_low, self.lost_high),
                 ]
-                for k in chosen
+                for k in chosen.tolist()
             ),
         ]
 
@@ -313,8 +313,8 @@ def _split_cells(
     count, left = counts[at, label], columns.cells[at] / nodes
     offset = columns.weighted_offsets[at, label] / count * UNIT
     # A unit up: what was cut to fixed point must still reach its own threshold.
-    ends = [left + offset + UNIT, left, np.minimum(left + 1.0 / nodes, 1.0)]
-    p, low, high = (np.clip(np.asarray(scale.prediction(end)), 0.0, 1.0) for end in ends)
+    places = left + offset + UNIT, left, np.minimum(left + 1.0 / nodes, 1.0)
+    p, low, high = (np.clip(np.asarray(scale.prediction(place)), 0.0, 1.0) for place in places)
     share, alone = count / float(sketch.n), count == 1
     ends = (np.where(alone, p, low), np.where(alone, p, high))
     unit = None if unit is None else unit[at]
@@ -351,8 +351,16 @@ def _folds_of_cells(sketch: Sketch, seed: int) -> list[Sketch]:
     for own in _rows_of_folds(counts, seed).T:
         some = own > 0
         moved = own[some] * (offsets[some] // counts[some])
-        grid = {"nodes": sketch.nodes, "scale": sketch.scale}
-        parts.append(Sketch.from_columns(cells[some], label[some], own[some], moved, **grid))
+        parts.append(
+            Sketch.from_columns(
+                cells[some],
+                label[some],
+                own[some],
+                moved,
+                nodes=sketch.nodes,
+                scale=sketch.scale,
+            )
+        )
     return parts
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number, require_confidence
 from calibrant._format import decimals
-from calibrant.data.rows import Dropped
+from calibrant.data.rows import Dropped, InputOptions
 from calibrant.decisions.ranking import Ranking, rank, require_abstained, require_risk
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.interval import Interval
@@ -260,13 +260,14 @@ def selective(
     >>> found
     Selective(AURC 0.1967, excess 0.0667, AUGRC 0.1200, risk 0.4000, n=5)
     """
+    reading: InputOptions = options
     if data is not None:
-        y_true, y_prob, cluster, options = sample_from(
+        y_true, y_prob, cluster, reading = sample_from(
             data, y_true, y_prob, options, cluster=cluster
         )
     require_confidence(confidence)
     require_abstained(abstained)
-    ranking = rank(y_true, y_prob, cluster=cluster, **options)
+    ranking = rank(y_true, y_prob, cluster=cluster, **reading)
     return selective_of(ranking, abstained=abstained, confidence=confidence)
 
 

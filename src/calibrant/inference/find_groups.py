@@ -294,7 +294,7 @@ class _Family:
         level = 1.0 - confidence + 1e-12
         gap = (self.observed - self.predicted) / self.rows
         place = {key: k for k, key in enumerate(self.keys)}
-        listed = []
+        listed: list[int] = []
         for k in np.lexsort((-np.abs(self.score), p_value)):
             columns, code = self.keys[k]
             parents = [
@@ -353,7 +353,8 @@ def _normal_score(observed: Floats, predicted: Floats, variance: Floats) -> Floa
     tiny = 1e-300
     above = norm.isf(np.clip(upper, tiny, 0.5))
     below = norm.ppf(np.clip(1.0 - upper, tiny, 0.5))
-    return np.where(upper <= 0.5, above, below)
+    score: Floats = np.where(upper <= 0.5, above, below)
+    return score
 
 
 def _at_least(count: Floats, n: Floats, p: Floats) -> Floats:

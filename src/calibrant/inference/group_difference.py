@@ -134,8 +134,8 @@ def group_difference(
     else:
         events = events_a + events_b
         variance = pairs * events * (rows - events) / (rows * np.maximum(rows - 1.0, 1.0))
-        whole = [column.astype(np.int64) for column in (events, rows - events, a)]
-        draws = rng.hypergeometric(*whole, size=(DRAWS, size)) - a * events / rows
+        good, bad, drawn = (column.astype(np.int64) for column in (events, rows - events, a))
+        draws = rng.hypergeometric(good, bad, drawn, size=(DRAWS, size)) - a * events / rows
     overlap = kernel @ pairs
     each = sums[0, 0].sum(axis=1) * sums[0, 1].sum(axis=1) / rows
     kish = both.total_weight**2 / float(both.squared_weights.sum()) / both.n
@@ -152,7 +152,8 @@ def group_difference(
     def largest(differences: Floats) -> Floats:
         size = np.abs(differences)
         z = size / np.sqrt(error**2 + size / units + 1e-300)
-        return np.round(z.max(axis=-1), 9)  # ties are ties whatever rounding does
+        largest: Floats = np.round(z.max(axis=-1), 9)  # ties are ties whatever rounding does
+        return largest
 
     null, observed = largest(draws @ kernel.T / overlap), largest(difference)
     number = int((1.0 - confidence) * (DRAWS + 1) + 1e-9)

@@ -737,8 +737,11 @@ def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch 
 
 def _by_class(read: Sketch | Sketches) -> tuple[str | None, Mapping[Any, Sketch]]:
     """Column that tells classes apart, and rows by class; one sample is the class None."""
-    by, rows = None, {None: read}
-    if isinstance(read, Sketches):
+    by: str | None = None
+    rows: dict[Any, Sketch]
+    if isinstance(read, Sketch):
+        rows = {None: read}
+    else:
         if len(read.by) != 1 or read.by[0] not in CLASS_VIEWS:
             raise InputError(
                 f"`data` must be one batch; it is grouped by {', '.join(map(str, read.by))}.",

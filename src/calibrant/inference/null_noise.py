@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Singles = NDArray[np.float32]
+Number = TypeVar("Number", bound=np.floating[Any])
 
 NORMAL_VARIANCE = 9.0
 """Of a count: from there on the usual rule of three standard deviations lets it be normal."""
@@ -175,7 +177,7 @@ class ResidualCells:
             sums = np.bincount(
                 clusters.code * shape[1] + at, clusters.residual, shape[0] * shape[1]
             )
-            scores = sums.reshape(shape)
+            scores = sums.reshape(shape).astype(np.float64, copy=False)
             # No draw depends on the order in which the clusters came.
             scores = scores[np.lexsort(np.round([scores @ self.position, scores.sum(axis=1)], 12))]
             residual, observed = scores.sum(axis=0), (scores**2).sum(axis=0)
@@ -414,7 +416,7 @@ DRAWS = 999
 """Of which the first are enough where nothing is amiss; with the sample itself they make 1,000."""
 
 
-def product(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.floating]:
+def product(a: NDArray[Number], b: NDArray[Number]) -> NDArray[Number]:
     """The matrix product in blocks so small that BLAS starts no threads.
 
     On a machine with other work threads wait for one another a hundred times longer than these products take.

@@ -160,14 +160,25 @@ def project(
         drift, drift_p_value = float(test.statistic), float(test.pvalue)
     values = _metrics(curves, f, mass, threshold)
     tail = 0.5 - 0.5 * confidence
-    projected = [
-        Projected(
-            float(v[0]),
-            *(float(e) for e in np.quantile(v[1:] if v.size > 1 else v, [tail, 1 - tail])),
-        )
-        for v in values
-    ]
-    return Projection(*projected, threshold, drift, drift_p_value, n_reference, q.size, confidence)
+
+    def projected(v: Floats) -> Projected:
+        low, high = np.quantile(v[1:] if v.size > 1 else v, [tail, 1 - tail]).tolist()
+        return Projected(float(v[0]), low, high)
+
+    rate, brier, accuracy, auc, net_benefit = map(projected, values)
+    return Projection(
+        rate,
+        brier,
+        accuracy,
+        auc,
+        net_benefit,
+        threshold,
+        drift,
+        drift_p_value,
+        n_reference,
+        q.size,
+        confidence,
+    )
 
 
 def _gathered(q: Floats) -> tuple[Floats, Floats]:

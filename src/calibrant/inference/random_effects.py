@@ -116,12 +116,12 @@ def random_effects(
     k = int(used.sum())
     if k < 2 or unlikely < FEWEST_EVENTS:
         return None
-    bias, variance, excess = bias[used], variance[used], float(excess[used].sum())
+    bias, variance, skewed = bias[used], variance[used], float(excess[used].sum())
     precision = 1.0 / variance
     common = float(precision @ bias / precision.sum())
     q = float((precision * (bias - common) ** 2).sum())
     of_mean = 2.0 * float(ndtr(-abs(common) * np.sqrt(precision.sum())))
-    of_all = _chi_square_tail(float((precision * bias**2).sum()), k, excess)
+    of_all = _chi_square_tail(float((precision * bias**2).sum()), k, skewed)
 
     def fitted(tau: float) -> tuple[float, float]:
         """The mean, and minus twice the restricted log-likelihood."""
@@ -148,7 +148,7 @@ def random_effects(
         tau=tau,
         new_group=Effect(mean, max(mean - new, -1.0), min(mean + new, 1.0)),
         p_value=min(2.0 * min(of_mean, of_all), 1.0),
-        heterogeneity_p_value=_chi_square_tail(q, k - 1, excess),
+        heterogeneity_p_value=_chi_square_tail(q, k - 1, skewed),
         i2=max(1.0 - (k - 1) / q, 0.0) if q > 0 else 0.0,
         groups=dict(
             zip(itertools.compress(keys, used), (Effect(*row) for row in ends), strict=True)

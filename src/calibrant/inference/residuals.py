@@ -169,6 +169,7 @@ class ResidualGrid:
         r = np.stack([f, f - 1.0], axis=1)
         y = np.arange(2.0) - ratio * f[:, None]
         chance = np.clip(f, 0.0, 1.0)
+        negative, positive = squared.sum(axis=0).tolist()
         return Strayed(
             total,
             events,
@@ -176,7 +177,8 @@ class ResidualGrid:
             bias,
             gap,
             float(mass[f > 0.5].sum()) / total,
-            *squared.sum(axis=0).tolist(),
+            negative,
+            positive,
             float((squared * r**2).sum()),
             float(over_outcomes(squared) @ (chance * (1.0 - chance))),
             float((squared * (r - bias) ** 2).sum()),

@@ -78,11 +78,11 @@ class _Losses:
             float((weights * (1.0 - rate) ** 2).sum()),
             float((weights * _surprisal(rate, weights)).sum()),
         )
-        negative, rate = float(weights[:, 0].sum()), float(weights[:, 1].sum())
-        if not (negative > 0.0 and rate > 0.0):  # what rounding leaves is no uncertainty
+        negative, positive = float(weights[:, 0].sum()), float(weights[:, 1].sum())
+        if not (negative > 0.0 and positive > 0.0):  # what rounding leaves is no uncertainty
             return cls(squares, of_regression, (math.nan, math.nan))
-        uncertain = -rate * math.log(rate) - negative * math.log(negative)
-        of_rate = negative * rate**2 + rate * (1.0 - rate) ** 2, uncertain
+        uncertain = -positive * math.log(positive) - negative * math.log(negative)
+        of_rate = negative * positive**2 + positive * (1.0 - positive) ** 2, uncertain
         return cls(squares, of_regression, of_rate)
 
     def brier(self) -> Score:

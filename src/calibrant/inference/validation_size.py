@@ -89,8 +89,8 @@ def validation_size(
     errors = {"se_log_oe": se_log_oe, "se_slope": se_slope, "se_c": se_c}
     for name, value in {**errors, "se_net_benefit": se_net_benefit}.items():
         require_positive(name, value)
-    found = {
-        "observed_expected": math.ceil((1 - prevalence) / (prevalence * se_log_oe**2) - 1e-9),
+    oe = math.ceil((1 - prevalence) / (prevalence * se_log_oe**2) - 1e-9)
+    found: dict[str, int | None] = {
         "slope": None
         if log_odds is None
         else _rows_for_slope(numbers(log_odds, "log_odds"), se_slope),
@@ -120,9 +120,7 @@ def validation_size(
             + weight**2 * (1 - specificity) ** 2 / (prevalence * (1 - prevalence))
         )
         found["net_benefit"] = math.ceil(variance / se_net_benefit**2 - 1e-9)
-    rows = max(value for value in found.values() if value is not None)
-    oe = found["observed_expected"]
-    assert oe is not None
+    rows = max(oe, *(value for value in found.values() if value is not None))
     return ValidationSize(
         oe,
         found["slope"],
@@ -137,7 +135,7 @@ def _rows_for_slope(log_odds: Any, se: float) -> int:
     """Inverse of the expected information of one row, for the slope given the intercept."""
     risk = expit(log_odds)
     v = risk * (1 - risk)
-    a, ab, b = v.mean(), (v * log_odds).mean(), (v * log_odds**2).mean()
+    a, ab, b = (float((v * log_odds**power).mean()) for power in range(3))
     determinant = a * b - ab * ab
     if not determinant > 0:
         raise InputError("`log_odds` must vary, or there is no slope.", argument="log_odds")

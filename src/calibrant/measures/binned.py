@@ -194,9 +194,10 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 1, 1, 1], [0.3, 0.3, 0.8, 0.9]), 3)
     0.175
     """
+    reading: InputOptions = options
     if data is not None:
-        y_true, y_prob, _, options = sample_from(data, y_true, y_prob, options)
-    points = _points_for([n_bins], strategy, y_true, y_prob, options)
+        y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options)
+    points = _points_for([n_bins], strategy, y_true, y_prob, reading)
     return bounded_ece(points, n_bins=n_bins, strategy=strategy, norm=norm).value
 
 

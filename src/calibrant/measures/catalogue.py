@@ -15,7 +15,7 @@ import numpy as np
 from calibrant._arguments import require_choice
 from calibrant.data.classes import classwise, confidence, top_label
 from calibrant.data.points import Points
-from calibrant.data.rows import Dropped, Rows, as_rows
+from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import CalibrantError, InputError, show_value
 from calibrant.io.from_data import sample_from
@@ -249,11 +249,12 @@ def measure_all(
     >>> round(table["smooth_ece"].value, 4)
     0.1491
     """
+    reading: InputOptions = options
     if data is not None:
-        y_true, y_prob, _, options = sample_from(data, y_true, y_prob, options)
+        y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options)
     names = _chosen(which)
     read: Any = as_sketch if isinstance(y_true, Sketch) else as_rows
-    rows = read(y_true, y_prob, **options)
+    rows = read(y_true, y_prob, **reading)
     points = Points.of(rows)
     lines = tuple(_line(name, rows, points) for name in names)
     return Measures(lines, points.n, points.dropped)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from calibrant._arguments import require_positive
-from calibrant.data.rows import Dropped, Rows, as_rows
+from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, show_value
@@ -203,18 +203,19 @@ def smooth_ece_result(
     >>> smooth_ece_result([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9])
     SmoothECE(0.09265... ± ..., bandwidth=0.0926501, n=4)
     """
+    reading: InputOptions = options
     if data is not None:
-        y_true, y_prob, _, options = sample_from(data, y_true, y_prob, options, scale=scale)
+        y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options, scale=scale)
     require_positive("tolerance", tolerance)
     if bandwidth is not None:
         require_positive("bandwidth", bandwidth)
     if scale is not None:
         as_scale(scale, base_rate=0.5)
     if isinstance(y_true, Sketch):
-        sketch = as_sketch(y_true, y_prob, scale=scale, **options)
+        sketch = as_sketch(y_true, y_prob, scale=scale, **reading)
         cells = SketchResiduals(sketch, bandwidth)
         return _measured(cells, sketch, sketch.scale, bandwidth, tolerance)
-    pairs = as_rows(y_true, y_prob, **options)
+    pairs = as_rows(y_true, y_prob, **reading)
     chosen = PROBABILITY
     if scale is not None and scale not in (PROBABILITY, PROBABILITY.name):
         pairs.require_valid()

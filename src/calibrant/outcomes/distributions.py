@@ -235,7 +235,8 @@ def _rank(outcome: Floats, ensemble: Floats, random_state: int) -> Floats:
     below = (ensemble < outcome[:, None]).sum(axis=1)
     ties = (ensemble == outcome[:, None]).sum(axis=1)
     jitter = np.random.default_rng(random_state).random(outcome.size)
-    return (below + jitter * (ties + 1)) / (ensemble.shape[1] + 1)
+    pit: Floats = (below + jitter * (ties + 1)) / (ensemble.shape[1] + 1)
+    return pit
 
 
 def _ensemble_crps(outcome: Floats, ensemble: Floats) -> Floats:
@@ -354,8 +355,10 @@ class PITRecalibrator:
             raise InputError("`pit` must lie between 0 and 1.", argument="pit")
         distinct, counts = np.unique(values, return_counts=True)
         share = (np.cumsum(counts) - 0.5 * counts) / values.size
-        self.pit_ = np.concatenate([[0.0], distinct[(distinct > 0) & (distinct < 1)], [1.0]])
-        self.level_ = np.concatenate([[0.0], share[(distinct > 0) & (distinct < 1)], [1.0]])
+        self.pit_: Floats = np.concatenate(
+            [[0.0], distinct[(distinct > 0) & (distinct < 1)], [1.0]]
+        )
+        self.level_: Floats = np.concatenate([[0.0], share[(distinct > 0) & (distinct < 1)], [1.0]])
         return self
 
     def transform(self, pit: Any) -> Floats:

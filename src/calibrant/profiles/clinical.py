@@ -187,7 +187,6 @@ def _on_probabilities(sample: Sample) -> Sample:
         cluster=None if sample.clusters is None else sample.clusters[0],
         margin=old.margin,
         confidence=old.confidence,
-        seed=old.seed,
         weight_type="frequency" if frequency else "importance",
     )
     sketch = counted(rows, sketch) if frequency else sketch
@@ -233,9 +232,9 @@ def gap_quantiles(sample: Sample) -> dict[str, Quantity]:
     low, high = float(p.min()), float(p.max())
     count = int(np.clip((high - low) / bandwidth * POINTS_PER_BANDWIDTH, 2, MOST_POINTS)) + 1
     mesh = np.linspace(low, high, count)[:, None]
-    kernel = sum(
-        np.exp(-0.5 * ((mesh - image) / bandwidth) ** 2) for image in (p, -p, 2.0 - p)
-    )  # reflected at 0 and 1
+    kernel = np.zeros((count, p.size))
+    for image in (p, -p, 2.0 - p):  # reflected at 0 and 1
+        kernel += np.exp(-0.5 * ((mesh - image) / bandwidth) ** 2)
     density = kernel @ share
     where = density > LEAST_DENSITY * density.max()
     kernel, density = kernel[where] / density[where, None], density[where]

@@ -168,11 +168,14 @@ def choose_recalibrator(
     """
     require_choice("loss", loss, ("log", "brier"))
     if data is not None:
-        named = options if sample_weight is None else {**options, "sample_weight": sample_weight}
+        named: Any = (
+            options if sample_weight is None else {**options, "sample_weight": sample_weight}
+        )
         classes = options.get("multiclass") is not None
-        y_true, y_prob, cluster, options = sample_from(
+        y_true, y_prob, cluster, reading = sample_from(
             data, y_true, y_prob, named, cluster=cluster, rows=classes
         )
+        options = {**reading}
         options.pop("multiclass", None)
         sample_weight = options.pop("sample_weight", None)
     shape = () if isinstance(y_true, Sketch) else shape_of(y_prob)
