@@ -373,7 +373,7 @@ def read_arrays(
         rows = read_rows(source.paths, y_prob=names, **asked)
         y_probs = dict(zip(models, rows.y_probs.values(), strict=True))
         if reading.pos_label is not None and rows.y_true.dtype.kind in "biuf":
-            (options["pos_label"],) = as_numbers([reading.pos_label], "pos_label") or ()
+            (options["pos_label"],) = as_numbers([reading.pos_label], "pos_label")
     cluster = None if columns.cluster is None else rows.groups[columns.cluster]
     return Arrays(rows.y_true, y_probs, cluster, rows.sample_weight, options, rows.groups)
 

@@ -141,7 +141,7 @@ def selective(
         show_text(found[()])
     else:
         by = ", ".join(samples.by)
-        numbers = {
+        numbers: dict[str, Callable[[Any], str]] = {
             "rows": lambda one: f"{one.n:,}",
             "risk": lambda one: decimals(one.risk, places=3),
             "AURC": lambda one: decimals(one.aurc, places=3),

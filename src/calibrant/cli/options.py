@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints, overload
 
 import typer
 from typer.core import TyperCommand
@@ -414,6 +414,10 @@ class Picture:
         }
 
 
+@overload
+def as_numbers(texts: None, argument: str) -> None: ...
+@overload
+def as_numbers(texts: Sequence[str], argument: str) -> list[float]: ...
 def as_numbers(texts: Sequence[str] | None, argument: str) -> list[float] | None:
     """Numbers of an option that was repeated, or whose values are joined with commas."""
     if texts is None:

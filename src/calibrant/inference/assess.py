@@ -121,9 +121,10 @@ def assess(
     """
     require_confidence(confidence)
     require_margin(margin)
+    reading: InputOptions = options
     if data is not None:
         by_row = profile is not None or weight_type == "frequency"
-        y_true, y_prob, cluster, options = sample_from(
+        y_true, y_prob, cluster, reading = sample_from(
             data, y_true, y_prob, options, cluster=cluster, scale=scale, rows=by_row
         )
     asked = None if profile is None else as_profile(profile)
@@ -133,7 +134,7 @@ def assess(
     stacked: Stacked | None = None
     if isinstance(y_true, Sketches):
         total, stacked = _clusters_of_sketches(y_true, cluster)
-        sketch = as_sketch(total, y_prob, scale=scale, **options)
+        sketch = as_sketch(total, y_prob, scale=scale, **reading)
         clusters = ClusterResiduals.of_sketches(sketch.scale, stacked)
     elif isinstance(y_true, Sketch):
         if cluster is not None:
@@ -142,13 +143,13 @@ def assess(
                 argument="cluster",
                 hint="Pass `y_true` and `y_prob`, or what `scan(..., cluster=)` gives.",
             )
-        sketch = as_sketch(y_true, y_prob, scale=scale, **options)
+        sketch = as_sketch(y_true, y_prob, scale=scale, **reading)
         if not sketch.weighted:
             warn_of_repeated_cells(sketch, stacklevel=3)
     else:
         if y_prob is None and not isinstance(y_true, Rows):
             as_sketch(y_true)  # says what is missing
-        pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
+        pairs, codes = read_clustered(y_true, y_prob, cluster, **reading)
         sketch = Sketch.from_rows(pairs, scale=PROBABILITY if scale is None else scale)
         if weight_type == "frequency":
             sketch = counted(pairs, sketch)

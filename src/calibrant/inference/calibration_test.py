@@ -243,12 +243,12 @@ class CalibrationTest:
             smooth[k] = values[error.size :].sum(axis=0)
         mean, deviation = smooth.mean(axis=1), np.maximum(smooth.std(axis=1), 1e-12)
         largest[-1] = ((smooth - mean[:, None]) / deviation[:, None]).max(axis=0)
-        largest = np.round(largest.astype(np.float64), DIGITS)
-        ordered = np.sort(largest, axis=1)
+        rounded: Floats = np.round(largest.astype(np.float64), DIGITS)
+        ordered = np.sort(rounded, axis=1)
         ranks = [
-            number - np.searchsorted(one, own) for one, own in zip(ordered, largest, strict=True)
+            number - np.searchsorted(one, own) for one, own in zip(ordered, rounded, strict=True)
         ]
-        smallest = np.min(ranks, axis=0) / (number + 1.0)
+        smallest = np.min(np.array(ranks, dtype=np.float64), axis=0) / (number + 1.0)
         return _Null(ordered, np.sort(smallest), smooth.T, mean, deviation)
 
     @cached_property
@@ -318,7 +318,7 @@ class CalibrationTest:
 
     def _family_p_value(self, k: int, value: float, null: _Null) -> float:
         """P(largest of the family ≥ value): by the draws, and beyond these by the union bound."""
-        number = null.largest.shape[1]
+        number: int = null.largest.shape[1]
         beyond = number - int(np.searchsorted(null.largest[k], value))
         drawn = (1.0 + beyond) / (number + 1.0)
         return drawn if beyond else min(drawn, self._union_bound(k, value))
@@ -339,9 +339,8 @@ class CalibrationTest:
     def _joint(self, smallest: float, null: _Null) -> float:
         """P(smallest p-value of the families ≤ this); Bonferroni's bound beyond the draws."""
         number = null.smallest.size
-        drawn = (1.0 + np.searchsorted(null.smallest, smallest * ROUNDING, side="right")) / (
-            number + 1.0
-        )
+        below = int(np.searchsorted(null.smallest, smallest * ROUNDING, side="right"))
+        drawn = (1.0 + below) / (number + 1.0)
         if smallest * ROUNDING < 1.0 / (number + 1.0):
             drawn = min(drawn, len(FAMILIES) * smallest)
         return float(max(drawn, self._fewest_signs))
@@ -528,13 +527,15 @@ def _approximate_floor(sketch: Sketch, variance: Floats) -> float:
     its mean absolute value, integrated, equals b.
     """
     length, total = sketch.scale.length, float(variance.sum())
-    b = (length * total / math.pi**1.5) ** (1.0 / 3.0)
+    b: float = (length * total / math.pi**1.5) ** (1.0 / 3.0)
     for _ in range(4):  # it changes by less than a tenth thereafter
         nodes = _power_of_two(min(max(length / max(b, 1e-12), 4.0), sketch.nodes))
         first = np.flatnonzero(
             np.diff(sketch.cells >> (sketch.nodes.bit_length() - nodes.bit_length()), prepend=-1)
         )
-        integral = np.sqrt(np.add.reduceat(variance, first)).sum() * math.sqrt(length / nodes)
+        integral = float(np.sqrt(np.add.reduceat(variance, first)).sum()) * math.sqrt(
+            length / nodes
+        )
         b = (integral**2 / math.pi**1.5) ** (1.0 / 3.0)
     return b
 

@@ -123,7 +123,7 @@ class ClusterResiduals:
         if pairs.weight is not None:
             weight = pairs.weight / pairs.weight.sum()
         parts = (weight, weight * pairs.y, weight * pairs.p)
-        sums = np.stack([np.bincount(codes[0], part, codes[1]) for part in parts])
+        sums = np.array([np.bincount(codes[0], part, codes[1]) for part in parts], dtype=np.float64)
         position = scale.locate(pairs.p)
         return cls(
             codes[0], position, parts[2] - parts[1], codes[1], 1.0 / float(sums[0] @ sums[0]), sums
@@ -138,7 +138,9 @@ class ClusterResiduals:
         position = sketches.cells / sketches.nodes + offset * 2.0**-FRACTION_BITS
         f = np.asarray(scale.prediction(position)).clip(0.0, 1.0)
         parts = (mass, weights[:, 1] / total, mass * f)
-        sums = np.stack([np.bincount(sketches.code, part, len(sketches)) for part in parts])
+        sums = np.array(
+            [np.bincount(sketches.code, part, len(sketches)) for part in parts], dtype=np.float64
+        )
         residual = parts[2] - parts[1]
         return cls(
             sketches.code, position, residual, len(sketches), 1.0 / float(sums[0] @ sums[0]), sums

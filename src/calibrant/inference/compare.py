@@ -324,9 +324,10 @@ def compare(
     sharp is better calibrated than timid
     """
     confidence, random_state = _settings(confidence, correction, random_state)
+    reading: InputOptions = options
     if data is not None:
         paired = by is None and not isinstance(y_prob, str)
-        y_true, y_prob, cluster, options = sample_from(
+        y_true, y_prob, cluster, reading = sample_from(
             data,
             y_true,
             y_prob,
@@ -338,7 +339,7 @@ def compare(
             groups=True,
         )
     if isinstance(y_true, Mapping):
-        if y_prob is not None or cluster is not None or options:
+        if y_prob is not None or cluster is not None or reading:
             raise InputError(
                 "`y_true` is a mapping of sketches, which hold outcomes and predictions already.",
                 argument="y_true",
@@ -346,10 +347,10 @@ def compare(
             )
         compared = _unpaired(_named(y_true), scale, confidence, random_state)
     else:
-        require_one_sample(options.get("multiclass"), "compare")
+        require_one_sample(reading.get("multiclass"), "compare")
         models = models_of(y_prob, names)
         compared = _paired(
-            y_true, models, cluster, confidence, random_state, scale, options, stacklevel=4
+            y_true, models, cluster, confidence, random_state, scale, reading, stacklevel=4
         )
     return _decided([compared], correction, confidence, random_state)[0]
 
@@ -706,7 +707,7 @@ def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
     frame = nw.from_native(y_prob, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _named({name: frame[name].to_native() for name in frame.columns})
-    array = np.asarray(y_prob) if y_prob is not None else np.empty(0)
+    array: NDArray[Any] = np.asarray([] if y_prob is None else y_prob)
     if array.ndim != 2:
         raise InputError(
             "`y_prob` must be a mapping of model names to predictions, a frame or an array with a column "

@@ -102,14 +102,14 @@ def validation_size(
         found["c_statistic"] = _rows_for_c(prevalence, c_statistic, se_c)
     asked = {"sensitivity": sensitivity, "specificity": specificity, "threshold": threshold}
     if any(value is not None for value in asked.values()):
-        for name, value in asked.items():
-            if value is None:
+        for name, share in asked.items():
+            if share is None:
                 raise InputError(
                     f"`{name}` is needed for net benefit, as are `sensitivity`, `specificity` and "
                     "`threshold`.",
                     argument=name,
                 )
-            _require_share(name, value)
+            _require_share(name, share)
         assert sensitivity is not None
         assert specificity is not None
         assert threshold is not None
@@ -120,7 +120,7 @@ def validation_size(
             + weight**2 * (1 - specificity) ** 2 / (prevalence * (1 - prevalence))
         )
         found["net_benefit"] = math.ceil(variance / se_net_benefit**2 - 1e-9)
-    rows = max(oe, *(value for value in found.values() if value is not None))
+    rows = max([oe, *(value for value in found.values() if value is not None)])
     return ValidationSize(
         oe,
         found["slope"],
