@@ -48,7 +48,7 @@ def report(
     made: Any
     if reading.multiclass and columns and not (columns.by or columns.cluster or grouping.per_file):
         # The library reads the rows of classes again, for the section on them.
-        weight = {"sample_weight": columns.weight} if columns.weight else {}
+        weight: dict[str, Any] = {"sample_weight": columns.weight} if columns.weight else {}
         made = cal.report(
             columns.label,
             list(columns.prob),

@@ -243,7 +243,7 @@ class CalibrationTest:
             smooth[k] = values[error.size :].sum(axis=0)
         mean, deviation = smooth.mean(axis=1), np.maximum(smooth.std(axis=1), 1e-12)
         largest[-1] = ((smooth - mean[:, None]) / deviation[:, None]).max(axis=0)
-        rounded: Floats = np.round(largest.astype(np.float64), DIGITS)
+        rounded = largest.astype(np.float64).round(DIGITS)
         ordered = np.sort(rounded, axis=1)
         ranks = [
             number - np.searchsorted(one, own) for one, own in zip(ordered, rounded, strict=True)
