@@ -129,8 +129,8 @@ def test_rows_and_their_sketch_are_dealt_alike(seed):
     rng = np.random.default_rng(seed)
     p = np.concatenate([rng.random(1500), np.round(rng.random(1500), 2), [0.0, 1.0, 1.0]])
     y = (rng.random(p.size) < p**2).astype(int)
-    own = cal.decision_curve(y, p, seed=seed).benefit
-    cells = cal.decision_curve(cal.Sketch.from_arrays(y, p), seed=seed).benefit
+    own = cal.decision_curve(y, p, random_state=seed).benefit
+    cells = cal.decision_curve(cal.Sketch.from_arrays(y, p), random_state=seed).benefit
     for name in ("value", "lost", "recalibrated"):
         gap = np.abs(getattr(own, name) - getattr(cells, name))
         assert np.all(gap <= 2 * cells.bound + 1e-12), name
