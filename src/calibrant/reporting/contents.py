@@ -34,7 +34,7 @@ MOST_DESCRIBED = 5
 MANY_ROWS = 12
 """A longer table gets a search and filters."""
 FOREST = (
-    "The error of each group (dot) with its interval (line), the worst first. The pale bar is what chance "
+    "SmoothECE of each (dot) with its interval (line), the worst first. The pale bar is what chance "
     "alone would show with as many rows: chance explains an error inside it."
 )
 MEASURE_NAMES = {
@@ -64,11 +64,14 @@ def contents_of(summary: Summary) -> dict[str, Any]:
         "title": summary.title,
         "version": summary.version,
         **verdict,
-        "sections": _sections(several, summary.classes is not None),
+        "sections": _sections(summary),
         "alternative": " ".join(_alternative(group) for group in groups[:MOST_DESCRIBED]),
         "caption": _caption(groups),
         "forest": FOREST if several else "",
+        "noun": noun(summary),
+        "nouns": noun(summary, plural=True),
         "table": _table(summary) if several else None,
+        "comparison": _comparison(summary),
         "classes": classes_view(summary.classes, shown_names),
         "groups": [_particulars(group) for group in groups],
         "terms": _terms(),
@@ -78,13 +81,50 @@ def contents_of(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _sections(several: bool, classes: bool) -> list[tuple[str, str]]:
+def noun(summary: Summary, *, plural: bool = False) -> str:
+    """Name of what is shown side by side: models, classes or groups."""
+    by = summary.by[0] if len(summary.by) == 1 else ""
+    one = {"model": "model", "class": "class", "predicted": "class"}.get(by, "group")
+    return (one + ("es" if one.endswith("s") else "s")) if plural else one
+
+
+def _sections(summary: Summary) -> list[tuple[str, str]]:
     """Anchor and name of each section, in order: the table of contents."""
-    many = [("forest", "Every group at a glance"), ("table", "All groups")] if several else []
-    each = [("each", "Each group in turn")] if several else [("where", "Where the error is")]
-    picture = ("diagram", "The picture")
-    own = [("classes", "Classes")] if classes else []
-    return [*many, picture, *own, *each, ("reading", "How to read this")]
+    several = summary.finding is not None
+    many = [("forest", f"All {noun(summary, plural=True)}"), ("table", "Table")] if several else []
+    paired = [("comparison", "Comparison in pairs")] if summary.comparison is not None else []
+    each = (
+        [("each", f"Each {noun(summary)} in turn")]
+        if several
+        else [("where", "Where the error is")]
+    )
+    picture = ("diagram", "Reliability diagram")
+    own = [("classes", "Classes")] if summary.classes is not None else []
+    return [*many, *paired, picture, *own, *each, ("reading", "How to read this")]
+
+
+def _comparison(summary: Summary) -> dict[str, Any] | None:
+    """Differences of SmoothECE between models on the same rows, the clearest first."""
+    found = summary.comparison
+    if found is None:
+        return None
+    names = dict(zip(found.assessments, shown_names(found.assessments), strict=True))
+    share = confidence_text(found.confidence)
+    return {
+        "sentence": f"Result: {found.verdict}.",
+        "columns": ["Models", "Difference of SmoothECE", f"{share} interval", "p, adjusted"],
+        "rows": [
+            [
+                f"{names[one.first]} less {names[one.second]}",
+                number(one.value),
+                f"{number(one.low)} to {number(one.high)}",
+                p_text(one.adjusted_p_value),
+            ]
+            for one in found.differences
+        ],
+        "note": "Pairs are compared on the same rows. The interval leaves 0 exactly where the adjusted "
+        f"p-value is at most {1 - found.confidence:.2g}.",
+    }
 
 
 def _verdict_on_one(group: GroupSummary) -> dict[str, Any]:
@@ -104,8 +144,8 @@ def _verdict(summary: Summary) -> dict[str, Any]:
     worst = summary.groups[0]
     one = worst.assessment
     largest = (
-        f"The largest error for certain is that of {worst.name}: SmoothECE {number(one.smooth_ece)}, "
-        f"interval {number(one.interval.low)} to {number(one.interval.high)}, noise floor "
+        f"{worst.name} has the largest error: SmoothECE {number(one.smooth_ece)}, interval "
+        f"{number(one.interval.low)} to {number(one.interval.high)}, noise floor "
         f"{number(one.noise_floor.value)}."
     )
     if one.miscalibrated:
@@ -164,7 +204,7 @@ def _figures(group: GroupSummary) -> list[dict[str, str]]:
 
 
 def _table(summary: Summary) -> dict[str, Any]:
-    names = ("Rows", "SmoothECE", "Interval", "Floor", "p", "p, corrected", "Obs./exp.")
+    names = ("Rows", "SmoothECE", "Interval", "Floor", "p", "p, adjusted", "Obs./exp.")
     first = ", ".join(summary.by) or "Name"
     empty: list[dict[str, Any]] = [{"text": "–", "value": "NaN", "level": ""}] * (len(names) - 1)
     small: list[list[dict[str, Any]]] = [
@@ -178,7 +218,7 @@ def _table(summary: Summary) -> dict[str, Any]:
     ]
     rows = [*(_row(group) for group in summary.groups), *small]
     return {
-        "title": "All groups",
+        "title": f"All {noun(summary, plural=True)}",
         "caption": "The worst first. Press a heading to sort by it.",
         "filters": sorted({row[-1]["text"] for row in rows}) if len(rows) > MANY_ROWS else [],
         "columns": [
@@ -188,7 +228,7 @@ def _table(summary: Summary) -> dict[str, Any]:
         ],
         "rows": rows,
         "notes": [
-            "The verdict goes by the corrected p-value: among many calibrated groups about one in "
+            "The verdict goes by the adjusted p-value: among many calibrated ones about one in "
             "twenty has a p-value below 0.05 by chance. Intervals are for the error of the population "
             "and sort by their upper end."
         ],

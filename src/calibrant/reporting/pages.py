@@ -147,6 +147,10 @@ def render_markdown(summary: Summary) -> str:
         rows = [[cell["text"] for cell in row] for row in view["table"]["rows"]]
         lines += [f"## {view['table']['title']}", "", *_table(heads, rows), ""]
         lines += [line for note in view["table"]["notes"] for line in (escaped(note), "")]
+    if view["comparison"]:
+        paired = view["comparison"]
+        lines += ["## Comparison in pairs", "", escaped(paired["sentence"]), ""]
+        lines += [*_table(paired["columns"], paired["rows"]), "", escaped(paired["note"]), ""]
     if view["classes"]:
         lines += _classes(view["classes"])
     several = len(view["groups"]) > 1

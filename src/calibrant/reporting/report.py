@@ -24,6 +24,7 @@ from calibrant.errors import InputError, Option, TypeName, Where
 from calibrant.inference.assess import assess, read_clustered
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
+from calibrant.inference.compare import compare
 from calibrant.inference.groups import GroupAssessments
 from calibrant.inference.profile import Profile
 from calibrant.io.from_data import sample_from
@@ -36,6 +37,8 @@ from calibrant.reporting.summary import Halves, Summary, shown_text, summarise
 __all__ = ["Report", "report"]
 
 FORMATS = (".html", ".md", ".json")
+MOST_COMPARED = 8
+"""Models that are compared in pairs: 28 pairs are a table that can be read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,6 +266,11 @@ def report(
         if cluster is not None:
             parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, random_state, options)}
     made = _page(finding, sketches, title, limit, parts)
+    if isinstance(y_prob, Mapping) and 1 < len(y_prob) <= MOST_COMPARED:
+        paired = compare(
+            y_true, y_prob, cluster=cluster, confidence=confidence, scale=scale, **options
+        )
+        made = Report(replace(made.summary, comparison=paired))
     return (
         made.with_classes(_classes(y_true, y_prob, options)) if many and cluster is None else made
     )

@@ -13,6 +13,7 @@ import calibrant
 from calibrant._format import group_text
 from calibrant.data.sketch import Sketch
 from calibrant.inference.assessment import Assessment
+from calibrant.inference.compare import Comparison
 from calibrant.inference.groups import GroupAssessments
 from calibrant.io.progress import Progress
 from calibrant.measures.catalogue import Measured, measure_all
@@ -127,6 +128,8 @@ class Summary:
         Names of the grouping columns.
     scale, seed, version, command : str, int, str, str
         How it was made.
+    comparison : Comparison or None
+        Of models on the same rows, in pairs.
     classes : ClassFindings or None
         Of class probabilities, every class and what is mixed up.
     """
@@ -142,6 +145,7 @@ class Summary:
     version: str
     command: str = ""
     classes: ClassFindings | None = None
+    comparison: Comparison | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; numbers that are not finite are None."""
@@ -158,6 +162,7 @@ class Summary:
                 "by": list(self.by),
                 "groups": [group.to_dict() for group in self.groups],
                 "classes": None if self.classes is None else self.classes.to_dict(),
+                "comparison": None if self.comparison is None else self.comparison.to_dict(),
                 "too_few_rows": [{"name": name, "n": rows} for name, rows in self.too_few],
                 "scale": self.scale,
                 "seed": self.seed,
