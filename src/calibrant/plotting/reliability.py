@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from calibrant.data.points import Points
 from calibrant.data.rows import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
 from calibrant.io.from_data import sample_from
@@ -148,7 +149,9 @@ class ReliabilityDiagram(Diagram):
         if self.given is not None or self.bandwidth is not None:
             return self.given
         try:
-            return assess(self.sketch, confidence=self.confidence)
+            with warnings.catch_warnings():  # a picture is no place to warn of the rows
+                warnings.simplefilter("ignore", CalibrantWarning)
+                return assess(self.sketch, confidence=self.confidence)
         except TooFewRows:
             return None
 
