@@ -128,23 +128,23 @@ def _solve() -> None:
 
 def _noise_floor() -> None:
     from calibrant import Sketch
-    from calibrant.inference.noise_floor import noise_floor
+    from calibrant.inference.calibration_test import CalibrationTest
 
     p, y = _rows()
     for part in range(0, ROWS, ROWS // 10):  # a lattice: simulated
         rows = slice(part, part + ROWS // 10)
-        noise_floor(Sketch.from_arrays(y[rows], np.round(p[rows], 1)))
+        _ = CalibrationTest.of(Sketch.from_arrays(y[rows], np.round(p[rows], 1))).noise_floor
 
 
 def _test() -> None:
     from calibrant import Sketch
-    from calibrant.inference.calibration_test import calibration_p_value
+    from calibrant.inference.calibration_test import CalibrationTest
 
     p, y = _rows()
     for part in range(0, ROWS, ROWS // 10):
         for count in (300, 3000):  # of few rows outcomes are drawn
             rows = slice(part, part + count)
-            calibration_p_value(Sketch.from_arrays(y[rows], p[rows]))
+            _ = CalibrationTest.of(Sketch.from_arrays(y[rows], p[rows])).p_value
 
 
 def _by_group() -> None:

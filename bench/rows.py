@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant import Sketch, assess, confidence, datasets
 from calibrant.data.rows import Rows as CheckedRows
 from calibrant.data.rows import as_rows
-from calibrant.inference.calibration_test import calibration_p_value
+from calibrant.inference.calibration_test import CalibrationTest
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Rows:
         if self.event is not None:
             return assess(self.y, self.p, cluster=self.event).p_value
         sketch = Sketch.from_arrays(self.y, self.p)
-        return calibration_p_value(sketch)
+        return CalibrationTest.of(sketch).p_value
 
     def standard_error(self, of_rows: Floats) -> float:
         """Of the mean of a figure of every row; the rows of an event err together."""

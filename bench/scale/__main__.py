@@ -1,4 +1,4 @@
-"""Cost against rows, groups and resamples, and a trillion rows worked out on paper.
+"""Cost against rows and groups, and a trillion rows worked out on paper.
 
 python -m bench.scale              # to a billion rows
 python -m bench.scale --reduced    # to ten million, for CI
@@ -125,7 +125,6 @@ def main() -> None:
         growth.groups(
             [10**k for k in range(4 if reduced else 6)], 100_000 if reduced else 1_000_000
         ),
-        growth.resamples([10**k for k in range(1, 3 if reduced else 5)]),
     ]
     measured = growth.constants(grown[0])
     pages.save("scale", {"growth": [vars(one) for one in grown], "constants": vars(measured)})

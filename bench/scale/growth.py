@@ -1,4 +1,4 @@
-"""What calibrant costs as rows, groups and resamples grow, and the least it could cost."""
+"""What calibrant costs as rows and groups grow, and the least it could cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import polars
 
 import calibrant
 from calibrant import Sketch, datasets
-from calibrant.inference.resampling import bootstrap_weights, coarse_sketch, smoothed_weights
 
 BLOCK = 1 << 22
 
@@ -95,36 +94,6 @@ def groups(sizes: Sequence[int], n: int) -> Growth:
         seconds.append(_best(scan, 2))
         limit.append(_best(engine, 2))
     return Growth("groups", sizes, seconds, limit, "polars' own sum of both columns by group")
-
-
-def resamples(sizes: Sequence[int]) -> Growth:
-    """Bootstrap curves of a million rows, resampled on the sketch."""
-    drawn = datasets.generate("overconfident", 1_000_000)
-    sketch = Sketch.from_arrays(drawn.y, drawn.p)
-    bandwidth = calibrant.smooth_ece(sketch)
-    coarse = coarse_sketch(sketch, bandwidth)
-    seconds, limit = [], []
-    for count in sizes:
-        _tell("resamples", count)
-
-        def bootstrap(count: int = count) -> None:
-            for weights in bootstrap_weights(coarse, count, seed=0):
-                smoothed_weights(coarse, weights, bandwidth, 256)
-
-        def draw(count: int = count) -> None:
-            rng = np.random.default_rng(0)
-            for _ in range(count):
-                rng.random(coarse.weights.size)
-
-        seconds.append(_best(bootstrap, 2))
-        limit.append(_best(draw, 2))
-    return Growth(
-        "resamples",
-        sizes,
-        seconds,
-        limit,
-        "one random number for each pair (cell, label) and resample",
-    )
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assess
 from calibrant.inference.dependence import DependenceWarning, warn_of_repeated_rows
-from calibrant.inference.interval import interval
 from calibrant.inference.scores import brier_score, log_loss
 
 
@@ -214,7 +213,7 @@ def test_the_lower_end_of_certain_predictions_is_honest(rate: float, n: int) -> 
     above = 0.0
     for events in range(12):
         sketch = Sketch.from_counts([1.0], [n], [events])
-        low = interval(sketch, cal.smooth_ece(sketch)).low
+        low = assess(sketch).interval.low
         above += float(binom.pmf(events, n, rate)) * (low > 1 - rate)
     assert above <= 0.05
 
@@ -231,10 +230,6 @@ def test_any_confidence_can_be_had(confidence: float) -> None:
     found = assess(y, p, confidence=confidence)
     assert found.miscalibrated
     assert found.interval.low > 0.0
-    sketch = Sketch.from_arrays(y, p)
-    assert (
-        interval(sketch, found.smooth_ece, confidence=confidence).low > 0.0
-    )  # as a diagram has it
 
 
 def test_scores_of_a_table() -> None:

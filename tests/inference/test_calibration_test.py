@@ -11,7 +11,7 @@ from scipy.stats import binom
 import calibrant as cal
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrantWarning
-from calibrant.inference.calibration_test import CalibrationTest, calibration_p_value
+from calibrant.inference.calibration_test import CalibrationTest
 
 LEVELS = (0.01, 0.05, 0.2)
 KINDS = ("rows", "weights", "clusters", "soft", "logit")
@@ -118,7 +118,7 @@ def test_the_interval_holds_the_error_of_the_population() -> None:
 
 def test_a_tiny_p_value_needs_no_draws() -> None:
     p = np.linspace(0.0005, 0.9995, 1_000)
-    assert calibration_p_value(Sketch.from_arrays(p > 0.5, p)) < 1e-15
+    assert CalibrationTest.of(Sketch.from_arrays(p > 0.5, p)).p_value < 1e-15
     few = CalibrationTest.of(Sketch.from_counts([0.001], [1_000], [8]))  # Poisson: 1e-6
     assert 1e-7 < few.p_value <= 1e-3
 

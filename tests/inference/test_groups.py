@@ -8,9 +8,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import polars as pl
-import pyarrow
 import pytest
 from tests.refusals import refused
 
@@ -200,40 +198,6 @@ def test_clusters_by_sketch_equal_clusters_by_row() -> None:
     assert found["m"].clusters is not None
     with refused("cluster", holds="match"):
         assess(cal.scan(frame, **COLUMNS, cluster="match"))
-
-
-@pytest.mark.parametrize("name", ["match_id", "matchId", "Match ID", "id"])
-def test_repeated_ids_are_pointed_out(name: str) -> None:
-    frame = _frame(400).rename({"match": name})
-    with pytest.warns(DependenceWarning) as warned:
-        assess_by(data=frame, **COLUMNS, by="sex")
-    told = warned[0].message
-    assert all(part in str(told) for part in (name, "400", "100"))
-    assess_by(data=frame, **COLUMNS, by="sex", cluster=name)
-
-
-@pytest.mark.parametrize("name", ["question", "date", "home match"])
-@pytest.mark.parametrize("library", [pl.DataFrame, pd.DataFrame, pyarrow.table])
-def test_units_that_share_their_outcome_are_pointed_out(name: str, library) -> None:
-    rng = np.random.default_rng(0)
-    level, unit = rng.random(80), np.repeat(np.arange(80), 5)
-    columns = {
-        "y": (rng.random(80) < level)[unit],
-        "p": np.clip(level[unit] + 0.05 * rng.standard_normal(400), 0, 1),
-        "sex": rng.choice(["f", "m"], 400),
-        name: unit,
-    }
-    with pytest.warns(DependenceWarning) as warned:
-        assess_by(data=library(columns), **COLUMNS, by="sex")
-    told = warned[0].message
-    assert all(part in str(told) for part in (name, "400", "80"))
-    columns["y"] = rng.random(400) < columns["p"]
-    assess_by(data=library(columns), **COLUMNS, by="sex")
-
-
-def test_other_columns_are_not_taken_for_ids() -> None:
-    frame = _frame(400).rename({"match": "paid"}).with_columns(valid=pl.lit(True), update=pl.lit(3))
-    assess_by(data=frame.rename({"y": "day_id"}), y_true="day_id", y_prob="p", by="sex")
 
 
 def test_outcomes_and_weights_may_be_expressions() -> None:

@@ -23,7 +23,7 @@ from tests.refusals import refused
 
 from calibrant import InputError, Sketch, smooth_ece
 from calibrant.errors import TooFewRows
-from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.integrations.classifier import RecalibratedClassifier
 from calibrant.measures.catalogue import multiclass_error
 from calibrant.recalibration.effect import log_losses
@@ -82,9 +82,8 @@ def test_more_classes_are_mapped_one_against_the_rest():
     plain = GaussianNB().fit(X, y).predict_proba(X_new)
     assert probs.sum(axis=1) == pytest.approx(1.0)
     before, after = (multiclass_error(y_new, q, view="classwise_mean") for q in (plain, probs))
-    floor = np.mean(
-        [noise_floor(Sketch.from_arrays(y_new == k, probs[:, k])).value for k in range(3)]
-    )
+    sketches = [Sketch.from_arrays(y_new == k, probs[:, k]) for k in range(3)]
+    floor = np.mean([CalibrationTest.of(one).noise_floor for one in sketches])
     assert before > 4 * floor
     assert after < 1.5 * floor  # nothing is left that calibrated predictions would not show
     assert set(model.predict(X_new)) <= set(labels)

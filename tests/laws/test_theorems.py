@@ -12,7 +12,7 @@ from scipy.integrate import trapezoid
 
 from calibrant import Sketch, smooth_ece, smooth_ece_result
 from calibrant.data.scales import Scale
-from calibrant.inference.noise_floor import noise_floor
+from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.measures import distance_to_calibration, weak_calibration_error
 from calibrant.measures.distance import distance_to_calibration_result, interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
@@ -132,7 +132,8 @@ def test_kappa_is_calibrated_on_fresh_rows_as_they_grow():
     fresh = rng.random(400_000)
     seen = smooth_ece(rng.random(fresh.size) < fresh**2, kappa.transform(fresh))
     # SmoothECE of calibrated predictions is not 0 either: add what 400,000 rows show of themselves.
-    floor = noise_floor(Sketch.from_arrays(rng.random(fresh.size) < fresh, fresh)).value
+    calibrated = Sketch.from_arrays(rng.random(fresh.size) < fresh, fresh)
+    floor = CalibrationTest.of(calibrated).noise_floor
     assert seen < errors[-1] + 1.5 * floor
 
 

@@ -16,7 +16,7 @@ from calibrant._format import decimals
 from calibrant.data.rows import Dropped, InputOptions
 from calibrant.decisions.ranking import Ranking, rank, require_abstained, require_risk
 from calibrant.errors import InputError, TooFewRows, show_value
-from calibrant.inference.interval import Interval
+from calibrant.inference.calibration_test import Interval
 from calibrant.inference.quantiles import exact_binomial, normal_quantile
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions

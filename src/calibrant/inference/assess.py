@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number, require_choice
+from calibrant._arguments import CONFIDENCE, is_number, require_choice, require_confidence
 from calibrant.data.cell_sums import Columns
 from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale
@@ -19,7 +19,7 @@ from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.calibration_test import CalibrationTest
+from calibrant.inference.calibration_test import CalibrationTest, Interval, NoiseFloor
 from calibrant.inference.clusters import (
     ClusterResiduals,
     cluster_codes,
@@ -27,8 +27,6 @@ from calibrant.inference.clusters import (
 )
 from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
 from calibrant.inference.direction import direction_of
-from calibrant.inference.interval import Interval, require_confidence
-from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.inference.quantiles import normal_quantile

@@ -19,7 +19,7 @@ from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.assess import assessment_and_test, require_margin
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes, clusters_with_weight
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
-from calibrant.inference.dependence import warn_of_repeated_ids, warn_of_repeated_rows
+from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others, worst_first
 from calibrant.inference.null_noise import has_weight
 from calibrant.inference.planning import detectable_error
@@ -373,9 +373,6 @@ def _scanned(
             argument="by",
             hint="Without groups, use `calibrant.assess`.",
         )
-    if cluster is None:
-        used = (*sketches.by, options.get("sample_weight"))
-        warn_of_repeated_ids(data, y_true, y_prob, used, stacklevel=4)
     return sketches
 
 

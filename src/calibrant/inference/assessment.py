@@ -10,9 +10,8 @@ from textwrap import fill
 from typing import Any, Literal
 
 from calibrant._format import decimals, p_equation
+from calibrant.inference.calibration_test import Interval, NoiseFloor
 from calibrant.inference.direction import NO_DIRECTION, Direction
-from calibrant.inference.interval import Interval
-from calibrant.inference.noise_floor import NoiseFloor
 from calibrant.inference.observed_expected import Ratio
 from calibrant.inference.profile import Profiled
 from calibrant.inference.scores import UNLIMITED, Score

@@ -49,12 +49,12 @@ from calibrant.inference.null_noise import (
     ResidualCells,
     null_variance,
     observed_variance,
-    positions,
     product,
 )
 from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.residuals import cell_positions
 
-__all__ = ["CalibrationTest", "calibration_p_value"]
+__all__ = ["CalibrationTest", "Interval", "NoiseFloor"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -134,7 +134,7 @@ class CalibrationTest:
     @classmethod
     def of(cls, sketch: Sketch, clusters: ClusterResiduals | None = None) -> CalibrationTest:
         """The test of a sketch's rows, which are independent unless clusters are given."""
-        f = sketch.scale.prediction(positions(sketch)).clip(0.0, 1.0)
+        f = sketch.scale.prediction(cell_positions(sketch)).clip(0.0, 1.0)
         variance = null_variance(sketch, f) / sketch.total_weight**2
         if clusters is not None:
             rows = float(observed_variance(sketch, f).sum()) / sketch.total_weight**2
@@ -489,16 +489,31 @@ class CalibrationTest:
         return math.sqrt(float(cells.null_variances(ones, np.arange(cells.cell.size))[1][0]))
 
 
-def calibration_p_value(sketch: Sketch) -> float:
-    """P-value of "the predictions are calibrated", for independent rows.
+@dataclass(frozen=True)
+class Interval:
+    """A range that holds the population's SmoothECE with the given confidence."""
 
-    Examples
-    --------
-    >>> p = np.linspace(0.0005, 0.9995, 1000)
-    >>> calibration_p_value(Sketch.from_arrays(p > 0.5, p)) < 1e-12
-    True
-    """
-    return CalibrationTest.of(sketch).p_value
+    low: float
+    high: float
+    confidence: float
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    @property
+    def width(self) -> float:
+        """High minus low."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """Mean SmoothECE under calibration, on the same scale as the SmoothECE beside it."""
+
+    value: float
+
+    def __float__(self) -> float:
+        return self.value
 
 
 def _log_odds(f: Floats) -> Floats:

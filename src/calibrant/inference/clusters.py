@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator
 from calibrant.data.arrays import as_column, is_missing
-from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
 from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.inference.residuals import cell_positions
 
 __all__ = [
     "ClusterResiduals",
@@ -134,8 +135,7 @@ class ClusterResiduals:
         """One sketch for each cluster."""
         weights, total = sketches.weights, sketches.weights.sum()
         mass = over_outcomes(weights) / total
-        offset = over_outcomes(sketches.weighted_offsets) / np.maximum(mass * total, 1e-300)
-        position = sketches.cells / sketches.nodes + offset * 2.0**-FRACTION_BITS
+        position = cell_positions(sketches)
         f = np.asarray(scale.prediction(position)).clip(0.0, 1.0)
         parts = (mass, weights[:, 1] / total, mass * f)
         sums = np.array(

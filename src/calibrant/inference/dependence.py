@@ -1,11 +1,8 @@
-"""Rows that look dependent although nothing was said of it: told by ties and by names of columns."""
+"""Rows that look dependent although nothing was said of it: told by ties."""
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +15,6 @@ from calibrant.errors import CalibrantWarning
 __all__ = [
     "DependenceWarning",
     "warn_of_repeated_cells",
-    "warn_of_repeated_ids",
     "warn_of_repeated_rows",
 ]
 
@@ -29,9 +25,6 @@ FEWEST_VALUES = 50
 REPEATS = 1.5
 NEIGHBOURS = 4
 EXPECTED_TO_DIFFER, SHARE_DIFFERING = 10.0, 0.5
-IDS = frozenset({"id", "ids", "uuid", "guid"})
-UNITS = frozenset({"question", "patient", "subject", "match", "game", "date", "day"})
-CLEAR_AGREEMENT = 4.0
 
 
 class DependenceWarning(CalibrantWarning):
@@ -108,52 +101,3 @@ def _agreements(rows: Floats, events: Floats) -> tuple[float, int]:
     r = np.clip((nearby - rate) / (2 * NEIGHBOURS), 0.0, 1.0)
     expected = float((1.0 - r**rows - (1.0 - r) ** rows).sum())
     return expected, int(((events > 0) & (events < rows)).sum())
-
-
-def warn_of_repeated_ids(
-    frame: Any, y_true: Any, y_prob: Any, used: Iterable[Any], *, stacklevel: int
-) -> None:
-    """Warn where a frame has ids that come back, or days or the like whose rows share their errors.
-
-    Nothing is said of outcomes or predictions that are expressions: their columns have no name yet.
-    """
-    import narwhals as nw
-
-    rows = nw.from_native(frame, pass_through=True)
-    if not isinstance(rows, nw.DataFrame) or not all(isinstance(k, str) for k in (y_true, y_prob)):
-        return
-    ours = {name for name in (*used, y_true, y_prob) if isinstance(name, str)}
-    for name in rows.columns:
-        last = _last_word(name) if isinstance(name, str) else ""
-        if name in ours or last not in IDS | UNITS:
-            continue
-        distinct = rows[name].n_unique()
-        if distinct < 2 or len(rows) < REPEATS * distinct:
-            continue
-        if last in IDS or _agreement(rows, name, y_true, y_prob) > CLEAR_AGREEMENT:
-            message = (
-                f"{len(rows)} rows have {distinct} values of column {name!r}; intervals and tests take rows "
-                f"to be independent. If rows of one value share their outcome, pass `cluster={name!r}`."
-            )
-            warnings.warn(DependenceWarning(message), stacklevel=stacklevel)
-
-
-def _agreement(rows: Any, name: str, y_true: str, y_prob: str) -> float:
-    """Σ e_i e_j over pairs of rows with one value, in standard errors; e is y - f less its mean."""
-    import narwhals as nw
-
-    error = nw.col(y_true).cast(nw.Float64) - nw.col(y_prob).cast(nw.Float64)
-    valid = rows.select(name, error=error).drop_nulls().filter(nw.col("error").abs() <= 1.0)
-    centred = nw.col("error") - nw.col("error").mean()
-    powers = valid.select(name, one=centred).with_columns(two=nw.col("one") ** 2)
-    powers = powers.with_columns(four=nw.col("two") ** 2)
-    sums = powers.group_by(name).agg(nw.col("one", "two", "four").sum())
-    one, two, four = (sums[column].to_numpy() for column in ("one", "two", "four"))
-    variance = 2.0 * float((two**2 - four).sum())
-    return float((one**2 - two).sum()) / float(np.sqrt(variance)) if variance > 0 else 0.0
-
-
-def _last_word(name: str) -> str:
-    """Of a column's name: "id" in question_id, questionId and Question ID, but not in paid."""
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
-    return words[-1].lower() if words else ""

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
-from calibrant.inference.resampling import cell_predictions
-from calibrant.inference.residuals import ResidualGrid
+from calibrant.inference.residuals import ResidualGrid, cell_predictions
 
 __all__ = ["NO_DIRECTION", "Direction", "Region", "decimal_places", "direction_of", "regions_of"]
 
@@ -174,9 +173,8 @@ def regions_of(
     rows, errors = np.add.reduceat(mass, ends[:-1]), np.add.reduceat(residual, ends[:-1])
     large = (first[1:] > first[:-1]) & (rows > 0) & (np.abs(errors) >= SMALLEST_SHARE * whole)
     at = np.flatnonzero(large)
-    lows, highs = (
-        cell_predictions(sketch, some).tolist() for some in (first[at], first[at + 1] - 1)
-    )
+    predictions = cell_predictions(sketch)
+    lows, highs = predictions[first[at]].tolist(), predictions[first[at + 1] - 1].tolist()
     shares, gaps = np.abs(errors[at]) / whole, errors[at] / rows[at]
     found = [
         Region(low, high, gap, share, share * value)

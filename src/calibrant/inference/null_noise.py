@@ -26,10 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
-from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.inference.clusters import ClusterResiduals
+from calibrant.inference.residuals import cell_positions
 
 __all__ = [
     "ResidualCells",
@@ -41,7 +42,6 @@ __all__ = [
     "null_moments",
     "null_variance",
     "observed_variance",
-    "positions",
     "product",
 ]
 
@@ -128,7 +128,7 @@ class ResidualCells:
     ) -> ResidualCells:
         """The rows of a sketch on a coarser grid of so many cells."""
         total = sketch.total_weight
-        place = positions(sketch)
+        place = cell_positions(sketch)
         f = sketch.scale.prediction(place).clip(0.0, 1.0)
         weights, squared = sketch.weights, sketch.squared_weights
         mass = over_outcomes(weights)
@@ -270,13 +270,6 @@ class ResidualCells:
             ) ** 2
             return drawn, drawn + self.inflation**2 * unseen
         return drawn, np.maximum(drawn, self.inflation**2 * rows)
-
-
-def positions(sketch: Sketch) -> Floats:
-    """Mean position of the rows in each non-empty cell, on the scale's grid from 0 to 1."""
-    mass, moment = over_outcomes(sketch.weights), over_outcomes(sketch.weighted_offsets)
-    offset = np.divide(moment, mass, out=np.zeros_like(mass), where=mass > 0)
-    return np.asarray(sketch.cells / sketch.nodes + offset * 2.0**-FRACTION_BITS)
 
 
 def is_soft(sketch: Sketch) -> bool:

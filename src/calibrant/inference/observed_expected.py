@@ -15,8 +15,8 @@ from calibrant.inference.null_noise import (
     design_effects,
     expected_weights,
     is_soft,
-    positions,
 )
+from calibrant.inference.residuals import cell_positions
 from calibrant.measures.result_record import plain
 
 __all__ = ["Ratio", "observed_expected"]
@@ -89,7 +89,7 @@ def observed_expected(
     from scipy.optimize import brentq
     from scipy.special import stdtrit
 
-    f = sketch.scale.prediction(positions(sketch)).clip(0.0, 1.0)
+    f = sketch.scale.prediction(cell_positions(sketch)).clip(0.0, 1.0)
     weights, cross = sketch.weights, cross_weights(sketch)
     total, observed = sketch.total_weight, float(weights[:, 1].sum())
     expected = float(weights.sum(axis=1) @ f)

@@ -21,8 +21,8 @@ from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, show_value
 from calibrant.inference.assess import require_margin
 from calibrant.inference.calibration_test import CalibrationTest
-from calibrant.inference.null_noise import positions
 from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.residuals import cell_positions
 from calibrant.measures.result_record import Record
 
 __all__ = ["RequiredRows", "detectable_error", "required_n"]
@@ -184,7 +184,7 @@ def _simulated_rows(
     from scipy.fft import dct, idct
     from scipy.optimize import brentq
 
-    place = positions(like)
+    place = cell_positions(like)
     f = np.asarray(like.scale.prediction(place)).clip(0.0, 1.0)
     share = like.weights.sum(axis=1) / like.total_weight
     nodes = 64

@@ -19,8 +19,8 @@ from calibrant.inference.null_noise import (
     has_weight,
     is_soft,
     null_variance,
-    positions,
 )
+from calibrant.inference.residuals import cell_positions
 from calibrant.measures.result_record import Record, plain
 
 __all__ = ["Effect", "RandomEffects", "random_effects"]
@@ -167,7 +167,7 @@ def _moments(groups: Stacked) -> tuple[Floats, Floats, Floats, float]:
     cells = Sketch(
         groups.columns, nodes=groups.nodes, scale=groups.scale
     )  # of one group after the other
-    f = np.asarray(cells.scale.prediction(positions(cells))).clip(0.0, 1.0)
+    f = np.asarray(cells.scale.prediction(cell_positions(cells))).clip(0.0, 1.0)
     weights, squared = cells.weights, cells.squared_weights.sum(axis=1)
     mass, rows, chance = weights.sum(axis=1), cells.counts.sum(axis=1), f * (1.0 - f)
     expected, variance = mass, null_variance(cells, f)

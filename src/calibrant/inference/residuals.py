@@ -1,12 +1,11 @@
-"""Residuals of a sketch, and of its resamples, on a grid; smECE of many of them at once.
+"""Residuals of a sketch on a grid; smECE of many of them at once.
 
-smECE depends on the data through one function of the grid alone, the sum of f - y on each node. A
-resample is another such function, so a test or a noise floor is one batch of cosine transforms.
+smECE depends on the data through one function of the grid alone, the sum of f - y on each node. So smECE of
+many parts of the rows is one batch of cosine transforms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,19 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
-from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
-from calibrant.inference.resampling import (
-    bootstrap_weights,
-    cell_predictions,
-    coarse_sketch,
-    consistency_events,
-)
+from calibrant.data.sketches import Stacked
 from calibrant.smoothing._solver import series_sizes
 from calibrant.smoothing.curves import OnNodes, mesh_of_series, smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
 
-__all__ = ["ResidualGrid", "Strayed", "nodes_of", "rows_on_nodes"]
+__all__ = [
+    "ResidualGrid",
+    "Strayed",
+    "cell_positions",
+    "cell_predictions",
+    "nodes_of",
+    "rows_on_nodes",
+]
 
 ROWS_AT_ONCE = 1 << 20
 
@@ -37,9 +38,37 @@ _MESH_PER_BANDWIDTH = 5
 _MARGIN = 8.0
 _NARROWEST = 0.25
 _VALUES_AT_ONCE = 1 << 19
-_DRAWS_AT_ONCE = 100
 _MOST_STEPS = 12
 _CONVERGED = 1e-4
+
+
+# A grid of so many cells to a bandwidth widens the kernel by less than half a per cent.
+_CELLS_PER_BANDWIDTH = 6
+_FEWEST_CELLS = 64
+
+
+def coarse_sketch(sketch: Sketch, bandwidth: float) -> Sketch:
+    """The same rows on the coarsest grid that smoothing at `bandwidth` does not notice."""
+    cells = _FEWEST_CELLS
+    while cells < sketch.nodes and cells * bandwidth < _CELLS_PER_BANDWIDTH * sketch.scale.length:
+        cells *= 2
+    return sketch if cells >= sketch.nodes else sketch.rebin(cells)
+
+
+def cell_positions(sketch: Sketch | Stacked, *, by_label: bool = False) -> Floats:
+    """Mean place of the rows in each non-empty cell, or (cell, label), on the scale's grid from 0 to 1."""
+    weights, moments, left = sketch.weights, sketch.weighted_offsets, sketch.cells / sketch.nodes
+    if by_label:
+        left = left[:, None]
+    else:
+        weights, moments = over_outcomes(weights), over_outcomes(moments)
+    offset = np.divide(moments, weights, out=np.zeros_like(moments), where=weights > 0)
+    return np.asarray(left + offset * 2.0**-FRACTION_BITS)
+
+
+def cell_predictions(sketch: Sketch) -> Floats:
+    """Mean prediction of the rows in each non-empty cell."""
+    return np.asarray(sketch.scale.prediction(cell_positions(sketch)))
 
 
 class Strayed(NamedTuple):
@@ -142,15 +171,6 @@ class ResidualGrid:
         stretch = np.searchsorted(self.beyond, cells, side="right")
         return np.asarray(cells - self.first - np.append(0, self.skipped)[stretch])
 
-    @property
-    def positions(self) -> Floats:
-        """Where the nodes lie on the scale's grid, from 0 to 1."""
-        node = self.first + np.arange(self.cells + 1)
-        if self.beyond.size:
-            starts = self.beyond - self.skipped
-            node = node + np.append(0, self.skipped)[np.searchsorted(starts, node, side="right")]
-        return np.asarray(node / self.sketch.nodes)
-
     @cached_property
     def predictions(self) -> Floats:
         """Mean prediction of the rows in each non-empty cell."""
@@ -211,41 +231,12 @@ class ResidualGrid:
             nodes[..., at + 1] += right
         return nodes[..., :-1]
 
-    def at_cells(self, on_nodes: Floats) -> Floats:
-        """A function on the nodes, read at the mean position of the rows of each non-empty cell."""
-        at = self.places(self.sketch.cells)
-        after = np.minimum(at + 1, self.cells)
-        between: Floats = (
-            on_nodes[..., at] * (1.0 - self.right_share) + on_nodes[..., after] * self.right_share
-        )
-        return between
-
-    def residuals(self, events: Floats) -> Floats:
-        """Mean of f - y on the nodes, from the weight of events [..., m] in each cell."""
-        return self.on_nodes(self.in_cells(events))
-
-    def in_cells(self, events: Floats) -> Floats:
-        """Sum of f - y in each non-empty cell, from the weight of events [..., m] there, over all rows."""
-        mass = over_outcomes(self.sketch.weights)
-        return np.asarray((mass * self.predictions - events) / mass.sum())
-
     @cached_property
     def observed(self) -> Floats:
         """Mean of f - y on the nodes; its sum is E[f - y]."""
-        return self.residuals(self.sketch.weights[:, 1])
-
-    def consistency(self, resamples: int, *, seed: int) -> Iterator[Floats]:
-        """Residuals of the cells with outcomes y ~ Bernoulli(f), in blocks [some resamples, m]."""
-        some = min(_DRAWS_AT_ONCE, max(1, _VALUES_AT_ONCE // (self.cells + 1)))
-        for events in consistency_events(self.sketch, resamples, seed=seed, at_once=some):
-            yield self.in_cells(events[..., 0])
-
-    def bootstrap(self, resamples: int, *, seed: int) -> Iterator[Floats]:
-        """Residuals of resampled rows, in blocks [some resamples, cells + 1]."""
-        residual = np.stack([self.predictions, self.predictions - 1.0], axis=1)
-        for weights in bootstrap_weights(self.sketch, resamples, seed=seed):
-            totals = weights.sum(axis=(1, 2))
-            yield self.on_nodes((weights * residual).sum(axis=2) / totals[:, None])
+        weights = self.sketch.weights
+        mass = over_outcomes(weights)
+        return self.on_nodes((mass * self.predictions - weights[:, 1]) / mass.sum())
 
     def smoothed(self, on_nodes: Floats, bandwidth: float) -> Floats:
         """What lies on the nodes, smoothed, as a density on the same nodes."""

@@ -13,7 +13,7 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.fill import mean_log_loss
 from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
-from calibrant.inference.resampling import cell_positions
+from calibrant.inference.residuals import cell_positions
 from calibrant.measures._chains import pooled
 
 __all__ = ["UNLIMITED", "Score", "brier_score", "log_loss", "scores_of"]

@@ -13,7 +13,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.groups import GroupAssessments, worst_first
-from calibrant.inference.resampling import cell_predictions
+from calibrant.inference.residuals import cell_predictions
 from calibrant.io.scan import ClassSketches
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
