@@ -125,7 +125,7 @@ def test_a_tiny_p_value_needs_no_draws() -> None:
 
 def test_a_failure_refutes_certain_predictions() -> None:
     found = cal.assess([0] + [1] * 99, [1.0] * 100)
-    assert found.p_value == 0.0
+    assert 0.0 < found.p_value < 1e-300  # never 0, which no sample can show
     assert 0.0 < found.interval.low < 0.01 < found.interval.high
 
 

@@ -113,7 +113,7 @@ def test_models_come_as_a_mapping_a_frame_or_columns() -> None:
     assert frame["first"].to_list() == [pair["first"] for pair in expected["differences"]]
     with refused("names"):
         compare(y, matrix, names=["a"])
-    with refused("y_probs"):
+    with refused("y_prob"):
         compare(y, matrix[:, 0])
 
 
@@ -211,7 +211,7 @@ def test_the_interval_of_a_difference_covers() -> None:
         rng = np.random.default_rng(seed)
         p = rng.random(800)
         y = (rng.random(800) < 0.2 + 0.6 * p).astype(int)
-        (pair,) = compare(y, {"a": p, "b": 0.3 + 0.4 * p}, seed=seed).differences
+        (pair,) = compare(y, {"a": p, "b": 0.3 + 0.4 * p}, random_state=seed).differences
         signed = truth if pair.first == "a" else -truth
         covered += pair.low <= signed <= pair.high
     assert covered >= 17
@@ -273,11 +273,11 @@ def test_perfect_on_the_rows_seen_is_not_certainty() -> None:
 
 def test_it_travels() -> None:
     y, models = _models(300)
-    found = compare(y, models, confidence=np.float32(0.9), seed=np.int64(3))
+    found = compare(y, models, confidence=np.float32(0.9), random_state=np.int64(3))
     for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
         assert other == found
         assert list(other.assessments) == list(found.assessments)
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["seed"] == 3
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["random_state"] == 3
 
 
 def test_every_line_fits() -> None:
@@ -328,8 +328,8 @@ def test_dropping_rows_hides_no_mistake_in_the_call(on_invalid: str) -> None:
 
 def test_how_it_reads_and_repeats() -> None:
     y, models = _models(500)
-    found = compare(y, models, seed=2)
-    assert found.to_dict() == compare(y, models, seed=2).to_dict()
+    found = compare(y, models, random_state=2)
+    assert found.to_dict() == compare(y, models, random_state=2).to_dict()
     assert json.loads(json.dumps(found.to_dict()))["paired"] is True
     assert "paired, on the same rows" in str(found)
     assert repr(found).startswith("Comparison(paired, 4 models: ")
@@ -344,7 +344,7 @@ SCALES = {s: Sketch.from_arrays([0, 1], [0.2, 0.7], scale=s) for s in ("probabil
     ("arguments", "options", "field", "value"),
     [
         (([0, 1], {"a": [0.1, 0.2]}), {}, "seen", "there is 1"),
-        (([0, 1], [0.1, 0.2]), {}, "argument", "y_probs"),
+        (([0, 1], [0.1, 0.2]), {}, "argument", "y_prob"),
         (([0, 1], {"a": [0.1, 0.2], "b": [0.1]}), {}, "group", "'b'"),
         (TWO, {"correction": "x"}, "seen", "x"),
         (({"a": [0.1], "b": [0.2]},), {}, "seen", "list"),
@@ -362,7 +362,7 @@ def test_bad_input(arguments: tuple, options: dict, field: str, value: object) -
         assert str(value) in str(error.value)
 
 
-@pytest.mark.parametrize("options", [{"confidence": 2}, {"cluster": [1]}, {"seed": -1}])
+@pytest.mark.parametrize("options", [{"confidence": 2}, {"cluster": [1]}, {"random_state": -1}])
 def test_bad_settings(options: dict) -> None:
     with pytest.raises(InputError):
         compare(*TWO, **options)
@@ -424,7 +424,7 @@ def test_a_comparison_depends_neither_on_the_order_of_rows_and_models_nor_on_the
     order = rng.permutation(400)
     first = compare(y, {"a": p, "b": p**1.2}).differences[0]
     for other in (
-        compare(y, {"a": p, "b": p**1.2}, seed=7),
+        compare(y, {"a": p, "b": p**1.2}, random_state=7),
         compare(y[order], {"a": p[order], "b": p[order] ** 1.2}),
         compare(y, {"b": p**1.2, "a": p}),
     ):

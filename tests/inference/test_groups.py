@@ -484,7 +484,7 @@ def test_no_number_of_rare_events_reads_as_zero() -> None:
     off, less = (cal.Sketch.from_counts([1e-5, 4e-5], rows, k) for k in ([400, 1900], [130, 520]))
     diagrams = [
         cal.plotting.binned_diagram(off),
-        cal.reliability_diagram(off, resamples=0),
+        cal.reliability_diagram(off),
         cal.plotting.isotonic_diagram(off, resamples=10),
         cal.plotting.cumulative_diagram(off),
     ]

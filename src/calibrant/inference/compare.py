@@ -695,7 +695,7 @@ def _ordered(assessments: Mapping[str, Assessment]) -> Iterator[tuple[str, str]]
 def _settings(confidence: float, correction: Correction, random_state: int) -> tuple[float, int]:
     require_confidence(confidence)
     require_correction(correction)
-    return float(confidence), require_seed(random_state)
+    return float(confidence), require_seed(random_state, "random_state")
 
 
 def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
@@ -728,7 +728,7 @@ def _named(models: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> dict[str, A
     items = list(models.items()) if isinstance(models, Mapping) else models
     if len(items) < 2:
         raise InputError(
-            f"`y_probs` must have two models or more; there is {len(items)}.", argument="y_probs"
+            f"`y_prob` must have two models or more; there is {len(items)}.", argument="y_prob"
         )
     named: dict[str, Any] = {}
     for name, model in items:
