@@ -1,0 +1,52 @@
+"""Verbs that take whole tables: groups that nobody named, censored times, quantiles."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from calibrant.cli.options import app, load_verbs
+
+ROSSI = Path(__file__).parents[1] / "outcomes" / "rossi.csv"
+
+
+def run(*words: str) -> str:
+    load_verbs()
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.output
+
+
+def test_survival_equals_the_library():
+    words = ["--time", "week", "--event", "arrest", "--risk", "risk40", "--horizon", "40"]
+    assert "observed 0.1968, expected 0.1968, ratio 1.000" in run("survival", ROSSI, *words)
+    document = json.loads(run("survival", ROSSI, *words, "--json"))
+    assert document["assessment"]["n"] == 432
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, (2, 5000))
+    p = rng.uniform(0.2, 0.8, 5000)
+    y = rng.random(5000) < p + np.where(a == b, 0.1, -0.1)
+    z = rng.normal(size=5000)
+    path = tmp_path / "rows.csv"
+    columns = np.column_stack([a, b, p, y, z, np.full(5000, -1.2816), np.full(5000, 1.2816)])
+    np.savetxt(path, columns, delimiter=",", header="a,b,p,y,z,low,high", comments="")
+    return path
+
+
+def test_audit_finds_the_pairs(table):
+    document = json.loads(run("audit", table, "--column", "a", "--column", "b", "--json"))
+    assert {one["label"] for one in document["groups"] if one["p_value"] <= 0.05} == {
+        f"a {i} and b {j}" for i in (0, 1) for j in (0, 1)
+    }
+
+
+def test_quantiles(table):
+    words = ["--label", "z", "--quantile", "0.1=low", "--quantile", "0.9=high", "--json"]
+    document = json.loads(run("quantiles", table, *words))
+    assert [one["level"] for one in document["levels"]] == [0.1, 0.9]
