@@ -59,7 +59,7 @@ def test_a_matrix_is_its_confidence(verb):
     assert plainly(function(NAMED, pd.DataFrame(PROBS, columns=NAMES))) == expected
     assert plainly(function(NAMED, PROBS, classes=NAMES, multiclass="confidence")) == expected
     for view in ("top_label", "classwise"):
-        with refused("multiclass", view, holds="assess_by"):
+        with refused("multiclass", view):
             function(LABELS, PROBS, multiclass=view)
 
 
@@ -113,7 +113,7 @@ def test_diagrams_of_classes():
     assert list(found) == NAMES
     alone = cal.reliability_diagram(LABELS == 1, PROBS[:, 1])
     assert found["dog"].label == alone.label
-    with refused("multiclass", None, option="reliability_diagram"):
+    with refused("y_true", option="calibrant.confidence"):
         cal.reliability_diagrams(LABELS, PROBS)
 
 
@@ -128,7 +128,7 @@ def test_models_of_many_classes_are_compared_on_their_confidence(files):
     )
     assert read.to_dict() == found.to_dict()
     columns["b"] = columns["b"][::-1]
-    with refused("y_prob", ["owl", "dog", "cat"]):
+    with refused("y_prob", holds="('owl', 'dog', 'cat')"):
         cal.compare(
             data=files / "columns.parquet", y_true="y", y_prob=columns, multiclass="confidence"
         )
@@ -188,7 +188,7 @@ def test_many_classes_are_corrected_for_all_of_them():
     labels = RNG.integers(0, many, 500)
     rows = {"y": labels, **{str(k): probs[:, k] for k in range(many)}}
     sketches = scan_classes(rows, y_true="y", y_prob=[str(k) for k in range(many)])
-    found = classes_of(sketches, confidence=0.95, seed=0)
+    found = classes_of(sketches, confidence=0.95)
     assert (found.number, len(found.finding.groups)) == (many, MOST_ASSESSED)
     for one in found.finding.values():
         assert one.p_value_adjusted == pytest.approx(min(1.0, many * one.p_value))
@@ -223,7 +223,7 @@ def test_a_map_is_chosen_from_logits_and_on_whole_clusters():
     one = {line.name: line for line in rows.candidates}["temperature"]
     alone = {line.name: line for line in plain.candidates}["temperature"]
     assert (one.gain, one.gain_se) == pytest.approx((alone.gain, alone.gain_se), abs=1e-6)
-    with refused("folds", 5):
+    with refused("cv", 5):
         cal.choose_recalibrator(LABELS, PROBS, cluster=np.arange(400) % 3)
 
 
@@ -308,19 +308,19 @@ def test_a_monitor_takes_the_confidence_or_each_class(files):
         assert {one.name: one.e_value for one in look.classes} == pytest.approx(alone, rel=1e-12)
         assert look.e_value == pytest.approx(np.mean(list(alone.values())), rel=1e-12)
         assert look.n == 400
-        with refused("multiclass", view):
+        with refused("multiclass"):
             watch.update(LABELS, PROBS, multiclass=view)
     assert watch.n == 400
 
 
 def test_sections_of_a_report_are_the_worst_classes():
     rng = np.random.default_rng(4)
-    probs = rng.dirichlet(np.ones(12), 1500)
-    labels = (probs.cumsum(axis=1) > rng.random((1500, 1))).argmax(axis=1)
-    labels[labels == 3] = np.where(rng.random((labels == 3).sum()) < 0.7, 8, 3)
+    probs = rng.dirichlet(np.ones(6), 800)
+    labels = (probs.cumsum(axis=1) > rng.random((800, 1))).argmax(axis=1)
+    labels[labels == 3] = np.where(rng.random((labels == 3).sum()) < 0.7, 5, 3)
     finding = cal.assess_by(labels, probs, multiclass="classwise")
     worst = [str(group.key) for group in finding.groups[:3]]
-    assert {"3", "8"} <= set(worst)
+    assert {"3", "5"} <= set(worst)
     sketches = cal.classwise(labels, probs)
     made = [
         cal.report(labels, probs, multiclass="classwise", limit=3),
@@ -331,7 +331,7 @@ def test_sections_of_a_report_are_the_worst_classes():
         page = one.to_dict()
         assert [group["name"] for group in page["groups"]] == worst
         assert page["sentences"] == list(finding.sentences)
-        assert "12" in one.markdown
+        assert "6" in one.markdown
 
 
 @pytest.mark.parametrize("view", ["classwise", "top_label"])
@@ -342,7 +342,7 @@ def test_what_takes_one_sample_says_what_takes_classes(view):
         lambda: cal.certify(LABELS, PROBS, multiclass=view),
         lambda: cal.certify("y", ["p0", "p1", "p2"], multiclass=view, data=_table()),
     ):
-        with refused("multiclass", view, holds=f"calibrant.{view}("):
+        with refused("multiclass", view, holds=f"calibrant.{view}"):
             call()
     with refused("multiclass", view, holds=("assess_by", view)):
         cal.selective(LABELS, PROBS, multiclass=view)

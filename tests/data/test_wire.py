@@ -106,7 +106,7 @@ def assert_sound(sketch):
             assert 0 <= smooth_ece(part, bandwidth=0.1) <= 1.01
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data(), name=st.sampled_from(["plain", "weighted", "dropped", "grouped"]))
 def test_damaged_json_is_refused_or_sound(data, name):
     text = bytearray(to_json(examples()[name]).encode())
@@ -120,7 +120,7 @@ def test_damaged_json_is_refused_or_sound(data, name):
         assert_sound(sketch)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_damaged_parquet_is_refused_or_sound(data, tmp_path_factory):
     pytest.importorskip("pyarrow")

@@ -65,7 +65,7 @@ def test_passes_scikit_learns_checks(model):
 
 @pytest.mark.parametrize("name", ["smooth", "platt", "isotonic", "beta", "choose"])
 def test_repairs_a_naive_classifier(name):
-    X, y, X_new, y_new = data()
+    X, y, X_new, y_new = data(n=1500)
     plain = GaussianNB().fit(X, y).predict_proba(X_new)[:, 1]
     model = RecalibratedClassifier(GaussianNB(), recalibrator=name).fit(X, y)
     better = model.predict_proba(X_new)[:, 1]

@@ -12,6 +12,7 @@ import calibrant as cal
 import calibrant.measures as measures
 from calibrant import Sketch, measure_all
 from calibrant.measures.catalogue import MEASURES, RECOMMENDED, multiclass_error
+from calibrant.measures.distance import distance_to_calibration_result
 from calibrant.measures.isotonic import binned_decomposition, corp_decomposition
 from calibrant.measures.kernel import kde_ece
 
@@ -138,7 +139,7 @@ def test_every_result_counts_the_rows_that_were_left_out(read):
         corp_decomposition,
         binned_decomposition,
         measures.cumulative_differences,
-        measures.distance_to_calibration_result,
+        distance_to_calibration_result,
         measures.loss_gap_result,
         measures.t_cal,
         measures.weak_calibration_result,

@@ -66,12 +66,13 @@ def test_t_cal_refuses_numbers_that_are_none(wrong):
 def test_t_cal_keeps_its_size_and_has_power():
     rng = np.random.default_rng(0)
     small = 0
-    for seed in range(150):
+    for seed in range(60):
         p = rng.random(400)
         small += (
             t_cal((rng.random(400) < p).astype(int), p, draws=99, random_state=seed).p_value <= 0.05
         )
-    assert small <= 16
+    assert small <= 9  # of 60 at .05: more have probability .0006
+
     assert t_cal(*sample(power=1.6)).p_value < 0.01
     with refused("sample_weight"):
         t_cal([0, 1], [0.1, 0.9], sample_weight=[1, 2])

@@ -70,7 +70,7 @@ def test_a_map_that_remembers_events_is_seen_through_when_they_are_held_out_whol
     assert choose_recalibrator(y, p, cluster=event).best == "none"
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_two_events_are_enough_and_one_is_not(seed):
     rng = np.random.default_rng(seed)
     p, y = rng.random(200), np.zeros(200, dtype=int)
@@ -115,14 +115,14 @@ def classes_of(n, sharpness, seed=0):
 
 
 def test_maps_of_many_classes_are_compared_too():
-    probs, y = classes_of(1000, 2.5)
+    probs, y = classes_of(400, 2.5)
     choice = choose_recalibrator(y, probs)
     assert choice.best in ("temperature", "structured", "structured matrix")
     lines = {line.name: line for line in choice.candidates}
     assert lines["none"].loss == pytest.approx(log_loss(y, probs))
     assert lines[choice.best].smooth_ece < 0.5 * lines["none"].smooth_ece
     assert choice.recalibrator.transform(probs).sum(axis=1) == pytest.approx(1.0)
-    alone = choose_recalibrator(*reversed(classes_of(1000, 1.0)))
+    alone = choose_recalibrator(*reversed(classes_of(400, 1.0)))
     assert alone.best == "none"
     assert np.array_equal(alone.recalibrator.transform(probs), probs)
 

@@ -11,14 +11,14 @@ from calibrant.recalibration.cross_fitted import cross_fitted_error
 
 def test_calibrated_predictions_have_none_on_average():
     values = []
-    for seed in range(60):
+    for seed in range(15):
         rng = np.random.default_rng(seed)
-        p = rng.random(500)
-        values.append(cross_fitted_error(rng.random(500) < p, p, random_state=seed).value)
-    assert abs(np.mean(values)) < 0.003 + 2 * np.std(values) / np.sqrt(60)
+        p = rng.random(300)
+        values.append(cross_fitted_error(rng.random(300) < p, p, random_state=seed).value)
+    assert abs(np.mean(values)) < 0.003 + 2 * np.std(values) / np.sqrt(15)
 
 
-def over_confident(n=3000):
+def over_confident(n=1500):
     """Predictions expit(1.6 logit q), q uniform on [.01, .99]; E|q - p| = .0688."""
     rng = np.random.default_rng(0)
     q = rng.uniform(0.01, 0.99, n)
@@ -37,8 +37,8 @@ def test_it_finds_the_size_and_the_direction_of_an_error():
 
 
 def test_clusters_stay_together_and_widen_the_interval():
-    y, p = over_confident(600)
-    cluster = np.repeat(np.arange(600), 5)
+    y, p = over_confident(300)
+    cluster = np.repeat(np.arange(300), 5)
     found = cross_fitted_error(np.repeat(y, 5), np.repeat(p, 5), cluster=cluster)
     alone = cross_fitted_error(y, p)
     assert found.standard_error == pytest.approx(alone.standard_error, rel=0.05)
@@ -46,9 +46,9 @@ def test_clusters_stay_together_and_widen_the_interval():
 
 def test_classes_are_summed_over_columns():
     rng = np.random.default_rng(0)
-    matrix = rng.dirichlet([1, 1, 1], 900)
+    matrix = rng.dirichlet([1, 1, 1], 400)
     y = np.array([rng.choice(3, p=row) for row in matrix])
-    assert abs(cross_fitted_error(y, matrix).value) < 0.08
+    assert abs(cross_fitted_error(y, matrix).value) < 0.1
 
 
 @pytest.mark.skipif("CALIBRANT_REFERENCE" not in os.environ, reason="needs the reference values")

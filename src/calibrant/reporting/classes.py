@@ -108,9 +108,9 @@ class ClassFindings:
         }
 
 
-def classes_of(sketches: ClassSketches, *, confidence: float, seed: int) -> ClassFindings:
+def classes_of(sketches: ClassSketches, *, confidence: float) -> ClassFindings:
     """What the sketches of all classes say."""
-    finding = assess_by(_largest(sketches.each), confidence=confidence, seed=seed)
+    finding = assess_by(_largest(sketches.each), confidence=confidence)
     finding = _corrected(finding, len(sketches.each))
     worst = [group.key for group in finding.groups if group.assessment is not None]
     diagrams = {
