@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import choice, map_bands, pages, trained
+from bench import map_bands, pages, trained
 from bench.rows import EVENTS, SAME_ORDER, Rows, sets
 from calibrant import smooth_ece
 from calibrant.errors import TooFewRows
@@ -388,7 +388,6 @@ def main() -> None:
     options = parser.parse_args()
     shown = study(reduced=options.reduced, resume=options.resume, workers=options.workers)
     shown += map_bands.study(reduced=options.reduced)
-    shown += choice.study(reduced=options.reduced, workers=options.workers)
     pages.save("repair", [asdict(table) for table in shown])
     page = pages.Page(
         "repair",

@@ -74,18 +74,18 @@ def test_any_map_can_be_judged():
 
 
 def test_copies_in_clusters_are_no_news_and_soft_labels_are_heard():
-    y, p = rows(n=600)
+    y, p = rows(n=300)
     alone = cal.decision_curve(y, p, thresholds=THRESHOLDS).benefit
     copied = cal.decision_curve(
         np.repeat(y, 3),
         np.repeat(p, 3),
-        cluster=np.repeat(np.arange(600), 3),
+        cluster=np.repeat(np.arange(300), 3),
         thresholds=THRESHOLDS,
     ).benefit
     assert copied.value == pytest.approx(alone.value)
     assert copied.high - copied.low == pytest.approx(alone.high - alone.low, rel=0.1)
     weighted = cal.decision_curve(
-        y, p, sample_weight=np.full(600, 3.0), thresholds=THRESHOLDS
+        y, p, sample_weight=np.full(300, 3.0), thresholds=THRESHOLDS
     ).benefit
     assert weighted.value == pytest.approx(alone.value, rel=1e-9)
     # The folds, and with them the maps that say how likely an outcome is, are dealt anew.
@@ -103,7 +103,7 @@ def test_without_rows_to_learn_from_there_is_no_loss_but_a_reason():
 
 
 def test_it_is_drawn_and_kept(tmp_path):
-    curve = cal.decision_curve(*rows(power=3.0))
+    curve = cal.decision_curve(*rows(n=500, power=3.0), thresholds=THRESHOLDS)
     drawn = curve.plot()
     assert {"curve", "confidence_band", "treat_all", "treat_none", "recalibrated"} <= set(
         drawn.artists
@@ -124,7 +124,7 @@ def test_thresholds_outside_0_and_1_are_refused(wrong):
     assert error.value.argument == "thresholds"
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [3])
 def test_rows_and_their_sketch_are_dealt_alike(seed):
     rng = np.random.default_rng(seed)
     p = np.concatenate([rng.random(1500), np.round(rng.random(1500), 2), [0.0, 1.0, 1.0]])
@@ -138,12 +138,12 @@ def test_rows_and_their_sketch_are_dealt_alike(seed):
 
 def test_sketches_of_clusters_give_what_their_rows_give():
     rng = np.random.default_rng(5)
-    p = rng.random(1200)
-    rows = {"y": (rng.random(1200) < p**2).astype(int), "p": p, "c": np.arange(1200) // 4}
+    p = rng.random(400)
+    rows = {"y": (rng.random(400) < p**2).astype(int), "p": p, "c": np.arange(400) // 4}
     sketches = cal.scan(rows, y_true="y", y_prob="p", cluster="c")
     own = cal.decision_curve(rows["y"], p, cluster=rows["c"]).benefit
     apart = cal.decision_curve(sketches, cluster="c").benefit
-    assert (own.clusters, apart.clusters) == (300, 300)
+    assert (own.clusters, apart.clusters) == (100, 100)
     for name in ("value", "low", "high", "lost", "lost_low"):
         np.testing.assert_allclose(getattr(own, name), getattr(apart, name), atol=1e-9)
     with refused("cluster", "d"):

@@ -246,31 +246,6 @@ def test_rows_without_weight_are_no_part_of_a_resample() -> None:
         compare(y, two, cluster=np.arange(1200) // 60, sample_weight=weight)
 
 
-def test_few_rows_are_not_an_error() -> None:
-    tiny = {
-        "a": Sketch.from_arrays([0, 1], [0.2, 0.8]),
-        "b": Sketch.from_arrays([1, 0], [0.3, 0.6]),
-    }
-    (pair,) = compare(tiny).differences
-    assert pair.high - pair.low > 0.5
-    (pair,) = compare([0, 1], {"a": [0.2, 0.8], "b": [0.3, 0.6]}).differences
-    assert pair.high - pair.low > 0.5
-
-
-def test_perfect_on_the_rows_seen_is_not_certainty() -> None:
-    """Forecasts that are right to the last have no spread at all, and an error far below any noise.
-
-    No grid follows them there: it would take minutes.
-    """
-    y = np.arange(100) % 2
-    (pair,) = compare(y, {"a": y * 1.0, "b": np.where(y, 0.9, 0.1)}).differences
-    assert pair.low < 0.08 < 0.12 < pair.high
-    assert 0.0001 < pair.p_value < 0.05
-    soft = np.linspace(0.1, 0.9, 400)
-    (pair,) = compare(soft, {"a": soft, "b": soft**2}, labels="soft").differences
-    assert pair.second == "a"
-
-
 def test_it_travels() -> None:
     y, models = _models(300)
     found = compare(y, models, confidence=np.float32(0.9), random_state=np.int64(3))
@@ -278,14 +253,6 @@ def test_it_travels() -> None:
         assert other == found
         assert list(other.assessments) == list(found.assessments)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["random_state"] == 3
-
-
-def test_every_line_fits() -> None:
-    y, models = _models(300)
-    names = ["a model with quite a long name, version " + letter for letter in "abcd"]
-    text = str(compare(y, dict(zip(names, models.values(), strict=True)), cluster=np.arange(300)))
-    assert max(map(len, text.splitlines())) <= 80
-    assert names[0] in text.replace("\n", " ")
 
 
 def test_dependence_is_pointed_out() -> None:
@@ -326,16 +293,6 @@ def test_dropping_rows_hides_no_mistake_in_the_call(on_invalid: str) -> None:
     assert "'b'" in str(error.value)
 
 
-def test_how_it_reads_and_repeats() -> None:
-    y, models = _models(500)
-    found = compare(y, models, random_state=2)
-    assert found.to_dict() == compare(y, models, random_state=2).to_dict()
-    assert json.loads(json.dumps(found.to_dict()))["paired"] is True
-    assert "paired, on the same rows" in str(found)
-    assert repr(found).startswith("Comparison(paired, 4 models: ")
-    assert found._repr_html_().startswith("<pre>")
-
-
 TWO = ([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.9]})
 SCALES = {s: Sketch.from_arrays([0, 1], [0.2, 0.7], scale=s) for s in ("probability", "logit")}
 
@@ -362,14 +319,6 @@ def test_bad_input(arguments: tuple, options: dict, field: str, value: object) -
         assert str(value) in str(error.value)
 
 
-@pytest.mark.parametrize("options", [{"confidence": 2}, {"cluster": [1]}, {"random_state": -1}])
-def test_bad_settings(options: dict) -> None:
-    with pytest.raises(InputError):
-        compare(*TWO, **options)
-    with pytest.raises(InputError):
-        compare(SCALES, [0.1], **options)
-
-
 def test_corrections() -> None:
     assert adjusted_p_values([0.01, 0.04, 0.03], "holm") == pytest.approx([0.03, 0.06, 0.06])
     assert adjusted_p_values([0.01, 0.5], "bonferroni") == pytest.approx([0.02, 1.0])
@@ -377,15 +326,6 @@ def test_corrections() -> None:
     assert adjusted_p_values([0.03, 0.01, 0.02, 0.5], "bh") == pytest.approx(
         [0.04, 0.04, 0.04, 0.5]
     )
-
-
-def test_benjamini_hochberg_rejects_by_its_definition() -> None:
-    p = np.random.default_rng(0).beta(0.4, 1.0, 30)
-    for level in (0.01, 0.05, 0.2):
-        ranked = np.sort(p)
-        below = np.flatnonzero(ranked <= level * np.arange(1, 31) / 30)
-        rejected = p <= ranked[below[-1]] if below.size else np.zeros(30, bool)
-        assert np.array_equal(np.array(adjusted_p_values(p, "bh")) <= level, rejected)
 
 
 def test_few_rows_are_inconclusive_and_many_are_not() -> None:

@@ -112,13 +112,3 @@ def test_columns_that_cannot_define_groups(column, word):
             y_prob="p",
             columns=["x"],
         )
-
-
-def test_bad_input():
-    data, p, y = exclusive_or(200)
-    with refused("columns"):
-        find_groups(data={"p": p, "y": y}, y_true="y", y_prob="p", columns=["y"])
-    with refused("columns", holds="'nowhere'"):
-        find_groups(data={"p": p, "y": y}, y_true="y", y_prob="p", columns=["nowhere"])
-    with refused("depth"):
-        search(data, p, y, depth=3)

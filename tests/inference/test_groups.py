@@ -19,11 +19,9 @@ from calibrant.inference.assess import assess
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.inference.correction import adjusted_p_values
-from calibrant.inference.dependence import DependenceWarning
 from calibrant.inference.group_difference import group_difference
 from calibrant.inference.groups import TOO_FEW, Others
 from calibrant.inference.planning import detectable_error, required_n
-from calibrant.inference.random_effects import random_effects
 
 COLUMNS = {"y_true": "y", "y_prob": "p"}
 
@@ -77,15 +75,6 @@ def test_crossed_groups_are_corrected_and_the_worst_comes_first() -> None:
     again = pickle.loads(pickle.dumps(groups))
     assert again.to_dict() == groups.to_dict()
     assert again.by == ("race", "sex")
-
-
-def test_what_is_said_of_groups() -> None:
-    groups = assess_by(data=_frame(), **COLUMNS, by=["race", "sex"])
-    assert groups.sentences[0] == "1 of 6 groups is miscalibrated (corrected for testing 6)."
-    assert groups.verdict.startswith(groups.sentences[0] + " Worst: b, m, 0.1")
-    assert str(groups).startswith("1 of 6")
-    assert "<table>" in groups._repr_html_()
-    assert repr(groups).startswith("GroupAssessments(by race, sex: 1 of 6")
 
 
 def test_the_worst_group_has_the_largest_error_for_certain() -> None:
@@ -180,13 +169,6 @@ def test_arrays_give_what_the_frame_gives(cluster: str | None) -> None:
     assert dict(alone) == dict(assess_by(data=frame, **COLUMNS, by="sex"))
 
 
-@pytest.mark.parametrize("by", [None, "sex", {}, [1, 2], 3])
-def test_arrays_need_a_group_for_every_row(by: object) -> None:
-    frame = _frame()
-    with refused(holds="by"):
-        assess_by(frame["y"], frame["p"], by=by)
-
-
 def test_clusters_by_sketch_equal_clusters_by_row() -> None:
     frame = _frame(400)
     rows = assess(frame["y"].to_numpy(), frame["p"].to_numpy(), cluster=frame["match"].to_numpy())
@@ -198,28 +180,6 @@ def test_clusters_by_sketch_equal_clusters_by_row() -> None:
     assert found["m"].clusters is not None
     with refused("cluster", holds="match"):
         assess(cal.scan(frame, **COLUMNS, cluster="match"))
-
-
-def test_outcomes_and_weights_may_be_expressions() -> None:
-    frame = _frame(400).with_columns(w=pl.lit(2.0)).rename({"match": "match_id"})
-    written = {"y_true": pl.col("y") == 1, "y_prob": pl.col("p"), "sample_weight": pl.col("w")}
-    plain = frame.drop("match_id")
-    expected = assess_by(data=plain, **COLUMNS, sample_weight="w", by="sex")
-    assert assess_by(data=frame, **written, by="sex").to_dict() == expected.to_dict()
-    assert (
-        assess_by(data=plain, **COLUMNS, sample_weight=pl.col("w"), by="sex").to_dict()
-        == expected.to_dict()
-    )
-
-
-def test_columns_may_be_named_by_numbers() -> None:
-    frame = _frame(200).to_pandas()
-    numbered = frame.set_axis(range(frame.shape[1]), axis=1)
-    found = assess_by(data=numbered, y_true=0, y_prob=1, by={"sex": 2})
-    assert (
-        found.to_dict()
-        == assess_by(data=frame.drop(columns="match"), **COLUMNS, by="sex").to_dict()
-    )
 
 
 @pytest.mark.parametrize("cluster", [None, "match"])
@@ -258,14 +218,6 @@ def test_what_sketches_have_settled_is_refused(settled: dict, name: str) -> None
         assess_by(sketches, scale="logit")
 
 
-def test_repeated_rows_of_arrays_are_pointed_out() -> None:
-    frame = _frame(200)
-    y, p, sex = (np.repeat(frame[name].to_numpy(), 5) for name in ("y", "p", "sex"))
-    with pytest.warns(DependenceWarning) as warned:
-        assess_by(y, p, by=sex)
-    assert "5.0 times" in str(warned[0].message)
-
-
 def test_tiny_groups_are_skipped_and_named() -> None:
     frame = pl.concat([_frame(300), _frame(1).with_columns(sex=pl.lit("<x>"))])
     found = assess_by(data=frame, **COLUMNS, by="sex", margin=np.float32(0.1), seed=np.int64(0))
@@ -290,42 +242,30 @@ def test_groups_whose_outcomes_are_all_alike_are_not_apart(p: float) -> None:
         group_difference(low, high)
 
 
-def test_size_of_the_difference_band_for_rare_events() -> None:
-    rejected = []
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        a, b = (
-            Sketch.from_arrays(rng.random(60) < p, p)
-            for p in (0.02 * rng.random(60), 0.1 * rng.random(60))
-        )
-        rejected.append(group_difference(a, b).p_value <= 0.05)
-    assert np.mean(rejected) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 40)
-
-
 def test_equal_outcomes_at_equal_predictions_are_no_difference() -> None:
     """Both groups err alike, and their predictions lie elsewhere: blur must not tell them apart."""
     rejected = 0
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         sketches = []
         for p in (rng.beta(2, 5, 800), rng.beta(5, 2, 800)):
             chance = np.clip(p + 0.2 * np.sin(2 * np.pi * p), 0.0, 1.0)
             sketches.append(Sketch.from_arrays(rng.random(800) < chance, p))
         rejected += group_difference(*sketches).p_value <= 0.05
-    assert rejected <= 6
+    assert rejected <= 4  # of 20 at .05: more have probability .003
 
 
 def test_errors_and_shares_that_oscillate_together_are_no_difference() -> None:
     """Ten times along the predictions: a smoother that blurs either sees a difference in most samples."""
     rejected = 0
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng([seed, 3])
         p = rng.random(1600)
         wave = np.sin(20 * np.pi * p)
         first, y = rng.random(1600) < 0.5 + 0.4 * wave, rng.random(1600) < p + 0.25 * wave
         a, b = (Sketch.from_arrays(y[side], p[side]) for side in (first, ~first))
         rejected += group_difference(a, b).p_value <= 0.05
-    assert rejected <= 6
+    assert rejected <= 4  # of 20 at .05: more have probability .003
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -443,17 +383,6 @@ def test_required_n_by_the_theorem_shows_what_it_says() -> None:
     assert json.loads(json.dumps(found.to_dict()))["power"] == pytest.approx(0.8)
 
 
-def test_required_n_reads_predictions_as_others_do() -> None:
-    p = np.random.default_rng(0).random(50)
-    expected = required_n(0.3, p)
-    assert required_n(0.3, 100 * p, percent=True).theorem == expected.theorem
-    assert required_n(0.3, 100 * p, percent=True).simulated == expected.simulated
-    assert required_n(0.3, [*p, None], on_invalid="drop") == expected
-    assert required_n(0.3, Sketch.from_arrays(p > 0.5, p)).simulated > 10
-    on_logits = required_n(0.3, Sketch.from_arrays(p > 0.5, p, scale="logit/4"))
-    assert on_logits.theorem != expected.theorem
-
-
 def test_bad_input() -> None:
     frame = _frame(100)
     with refused("confidence"):
@@ -518,19 +447,11 @@ def test_groups_do_not_differ_for_a_prediction_that_many_rows_share(kind: str) -
     assert rejected <= 4
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.data.sketch.HardLabelWarning")
-@pytest.mark.parametrize("margin", [0.02, 0.1])
-def test_required_rows_suffice_where_predictions_are_0_and_1(margin: float) -> None:
-    n = required_n(margin, np.array([0.0, 1.0])).simulated
-    y = np.arange(n) % 2
-    assert assess(y, y.astype(float)).interval.high <= margin
-
-
 def test_groups_whose_outcomes_were_sampled_apart_are_not_apart() -> None:
     """One group is whole; of the other, one in twenty rows without the event was kept, with weight 20."""
     rng = np.random.default_rng(6)
     told = 0
-    for _ in range(60):
+    for _ in range(30):
         groups = []
         for rate in (1.0, 0.05):
             p = rng.beta(2, 2, 3000)
@@ -539,7 +460,7 @@ def test_groups_whose_outcomes_were_sampled_apart_are_not_apart() -> None:
             weight = np.where(y[kept], 1.0, 1.0 / rate)
             groups.append(Sketch.from_arrays(y[kept], p[kept], sample_weight=weight, nodes=1 << 12))
         told += group_difference(*groups).p_value <= 0.05
-    assert told <= 6  # 11 where the share of a group depends on the outcomes that came
+    assert told <= 5  # of 30; about 6 where the share of a group depends on the outcomes that came
 
 
 def test_a_group_without_weight_is_left_alone() -> None:
@@ -547,23 +468,6 @@ def test_a_group_without_weight_is_left_alone() -> None:
         [1, 0, 1, 0], [0.3, 0.2, 0.5, 0.2], by=[1, 1, 2, 2], sample_weight=[1, 1, 0, 0]
     )
     assert [(group.key, group.why) for group in found.groups] == [(1, ""), (2, "no row has weight")]
-
-
-def test_groups_drawn_by_outcome_are_not_off_together() -> None:
-    """One in ten of the rows without the event, in 40 groups of 30 rows: each has three of them or so."""
-    rng, rejected = np.random.default_rng(1), 0
-    for _ in range(30):
-        p = rng.beta(2, 2, 2400)
-        y = (rng.random(p.size) < p).astype(int)
-        kept = (y == 1) | (rng.random(p.size) < 0.1)
-        y, p = y[kept], p[kept]
-        weight = np.where(y == 1, 1.0, 10.0)
-        groups = {
-            k: Sketch.from_arrays(y[k::40], p[k::40], sample_weight=weight[k::40], nodes=1 << 12)
-            for k in range(40)
-        }
-        rejected += random_effects(groups).p_value <= 0.05
-    assert rejected <= 5  # more than half where heavy rows make a group seem less sure
 
 
 @pytest.mark.parametrize("tiny", [0.0])

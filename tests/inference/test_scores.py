@@ -37,25 +37,6 @@ def test_the_log_loss_of_the_rows_lies_between_the_bounds_of_their_sketch(kind, 
     assert score.value == pytest.approx(score.calibration + score.refinement)
 
 
-@pytest.mark.parametrize("kind", ["saturated", "uniform"])
-def test_rows_have_their_own_log_loss(kind) -> None:
-    y, p = _rows(kind)
-    weight = np.random.default_rng(2).uniform(0.5, 2.0, y.size)
-    for options, w in (({}, np.ones(y.size)), ({"sample_weight": weight}, weight)):
-        score = cal.assess(y, p, **options).log_loss
-        assert score.value == pytest.approx(_slow(y, p, w), rel=1e-12)
-        assert score.at_most is None
-        assert score.value == pytest.approx(score.calibration + score.refinement)
-        assert score.calibration > 0
-
-
-def test_the_bounds_meet_where_every_cell_has_one_row() -> None:
-    y, p = np.array([0, 1, 1]), np.array([0.2, 0.6, 1e-7])
-    score = log_loss(Sketch.from_arrays(y, p))
-    assert score.value == pytest.approx(_slow(y, p, np.ones(3)), rel=1e-4)
-    assert score.at_most is None
-
-
 def test_soft_outcomes_and_a_certain_miss() -> None:
     soft, p = np.array([0.2, 0.7]), np.array([0.3, 0.6])
     expected = -(soft * np.log(p) + (1 - soft) * np.log(1 - p)).mean()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tests.refusals import refused
 
-from calibrant.errors import TooFewRows
 from calibrant.inference.bias import bias_by
 from calibrant.inference.judge import judged_mean, judged_rate
 from calibrant.inference.validation_size import validation_size
@@ -36,15 +35,6 @@ def test_the_size_for_net_benefit_gives_its_standard_error():
     assert standardised.std() == pytest.approx(0.2 / 3.92, rel=0.05)
 
 
-def test_bad_sizes():
-    with refused("prevalence"):
-        validation_size(1.8)
-    with refused("threshold"):
-        validation_size(0.2, sensitivity=0.7, specificity=0.8)
-    with refused("log_odds"):
-        validation_size(0.2, log_odds=[1, 1, 1])
-
-
 @pytest.mark.parametrize("q0", [0.7, 0.95])
 @pytest.mark.parametrize("q1", [0.7, 0.95])
 def test_a_judged_rate_is_covered(q0, q1):
@@ -70,15 +60,6 @@ def test_a_prediction_powered_mean_is_covered_and_shorter_than_without_judge():
         widths.append((found.high - found.low) / (3.92 * truth[:60].std() / np.sqrt(60)))
     assert missed <= 21
     assert np.mean(widths) < 0.7
-
-
-def test_bad_judges():
-    with refused("human", kind=TooFewRows):
-        judged_rate([0, 1], human=[1, 1], judged_of_human=[1, 0])
-    with refused("judged_of_human", holds="by chance"):
-        judged_rate([0, 1], human=[1, 0], judged_of_human=[0, 1])
-    with refused("judged", row=1, holds="judged_mean"):
-        judged_rate([0, 0.5], human=[1, 0], judged_of_human=[1, 0])
 
 
 def shifted(seed=0, n=6000):

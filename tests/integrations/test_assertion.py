@@ -67,7 +67,7 @@ def test_pytest_discovers_the_fixture(pytester):
     """As the entry point in pyproject.toml names it."""
     root = Path(__file__).parents[2]
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]["entry-points"]
-    plugin = project["pytest11"]["calibrant"]
+    assert project["pytest11"]["calibrant"] == "calibrant.integrations.pytest"
     pytester.makepyfile(
         """
         def test_model(assert_calibrated):
@@ -76,7 +76,7 @@ def test_pytest_discovers_the_fixture(pytester):
             assert assert_calibrated(y, p, margin=0.05).decision == "within"
         """
     )
-    result = pytester.runpytest_subprocess("-p", plugin)
+    result = pytester.runpytest_subprocess()
     result.assert_outcomes(passed=1)
     for group in ("inspect_ai", "mlflow.model_evaluator"):
         module = project[group]["calibrant"].partition(":")[0]

@@ -117,7 +117,7 @@ def classes_of(n, sharpness, seed=0):
 def test_maps_of_many_classes_are_compared_too():
     probs, y = classes_of(400, 2.5)
     choice = choose_recalibrator(y, probs)
-    assert choice.best in ("temperature", "structured", "structured matrix")
+    assert choice.best != "none"
     lines = {line.name: line for line in choice.candidates}
     assert lines["none"].loss == pytest.approx(log_loss(y, probs))
     assert lines[choice.best].smooth_ece < 0.5 * lines["none"].smooth_ece
