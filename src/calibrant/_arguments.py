@@ -28,6 +28,7 @@ __all__ = [
     "require_number",
     "require_positive",
     "require_seed",
+    "require_share",
 ]
 
 CONFIDENCE = 0.95
@@ -102,6 +103,22 @@ def require_number(
 def require_positive(argument: str, value: Any, most: float = math.inf) -> float:
     """`value` as a float, if it is a positive number, finite and at most `most`."""
     return require_number(argument, value, 0.0, most)
+
+
+def require_share(argument: str, value: Any) -> float:
+    """`value` as a float, if it is a number between 0 and 1, neither of them.
+
+    Examples
+    --------
+    >>> require_share("threshold", 0.5)
+    0.5
+    """
+    if is_number(value) and 0.0 < float(value) < 1.0:
+        return float(value)
+    raise InputError(
+        f"`{argument}` must be a number between 0 and 1; got {show_value(value)}.",
+        argument=argument,
+    )
 
 
 def require_confidence(confidence: Any) -> float:

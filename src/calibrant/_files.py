@@ -81,7 +81,7 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
         if refusal is None:
             raise
         raise CalibrantError(
-            f"The file {target} cannot be written: {refusal.strerror}.",
+            f"The file {show_value(str(target))} cannot be written: {refusal.strerror}.",
             file=str(target),
             hint="Free some space, or name a place that is yours; what was there before is intact.",
         ) from error
@@ -119,8 +119,17 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def _require_path(path: Any) -> None:
+    """Refuse a value that is no path, whose text need not exist."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(
+            f"`path` must be the path of a file; got {show_value(path)}.", argument="path"
+        )
+
+
 def place_of_file(target: Target) -> Path:
     """Path behind links where a file is to be written; refuses folders, and folders that are not there."""
+    _require_path(target)
     try:
         final = Path(os.path.realpath(target))
         with suppress(FileNotFoundError):
@@ -135,7 +144,7 @@ def place_of_file(target: Target) -> Path:
         ) from error
     if not final.parent.is_dir():
         raise InputError(
-            f"`path` is {final}, but there is no folder {final.parent}.",
+            f"`path` is {show_value(str(final))}, but there is no folder {show_value(str(final.parent))}.",
             argument="path",
             file=str(final),
             hint="Make the folder first.",
@@ -160,12 +169,20 @@ def write_whole(target: Target, content: bytes | str) -> Path:
 
 def remove_file(path: Target) -> None:
     """Remove a file, if it is there, so that a power cut does not bring it back."""
-    Path(path).unlink(missing_ok=True)
-    _sync_folder(Path(path).parent)
+    _require_path(path)
+    try:
+        Path(path).unlink(missing_ok=True)
+        _sync_folder(Path(path).parent)
+    except (OSError, ValueError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"The file {show_value(str(path))} cannot be removed: {reason}.", file=str(path)
+        ) from error
 
 
 def read_bytes(path: Target, what: str) -> bytes:
     """Content of a file, or an InputError that names it."""
+    _require_path(path)
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError, TypeError) as error:

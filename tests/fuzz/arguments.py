@@ -6,10 +6,10 @@ A call may work, or raise an error of calibrant or a TypeError, whose text can b
 from __future__ import annotations
 
 import contextlib
+import copy
 import datetime
 import decimal
 import fractions
-import importlib
 import inspect
 import io
 import os
@@ -145,7 +145,7 @@ BAD: dict[str, Callable[[], Any]] = {
 """Values by name, made afresh for every call."""
 
 ROOMS = ("measures", "plotting", "recalibration", "decisions", "inference", "profiles", "data",
-         "datasets")  # fmt: skip
+         "datasets", "survival", "quantiles", "distributions")  # fmt: skip
 OPTIONS = ("sample_weight", "pos_label", "from_logits", "from_logprobs", "percent", "labels", "on_invalid",
            "multiclass", "classes")  # fmt: skip
 """Arguments behind `**options`."""
@@ -169,6 +169,36 @@ GOOD: dict[str, Callable[[], Any]] = {
     "columns": lambda: {"p": P, "y": Y},
 }
 """Values of arguments that a function cannot do without."""
+BY = np.array(["u", "v"] * (N // 2))
+TABLE = {
+    "y": np.tile(Y, 50),
+    "p": np.tile(P, 50),
+    "age": np.arange(50 * N) % 71,
+    "sex": np.tile(BY, 50),
+}
+FOLLOWED = {"time": 1.0 + np.arange(N) % 7, "event": Y, "risk": P, "horizon": 5.0}
+MODELS = {"a": P, "b": P**2}
+GOOD_FOR: dict[str, dict[str, Any]] = {
+    "scan": {"data": {"y": Y, "p": P}, "y_true": "y", "y_prob": "p"},
+    "assess_by": {"by": BY},
+    "compare": {"y_prob": MODELS},
+    "compare_by": {"y_prob": MODELS, "by": BY},
+    "reliability_diagrams": {"y_true": None, "y_prob": None},
+    "loss_scale": {"loss": np.square, "inverse": np.sqrt},
+    "bias_by": {"feature": np.arange(N)},
+    "find_groups": {"data": TABLE, "y_true": "y", "y_prob": "p", "columns": ["age", "sex"]},
+    "project": {"reference": (Y, P), "current": P**2},
+    "judged_rate": {"judged": Y, "human": Y[:12], "judged_of_human": Y[:12]},
+    "judged_mean": {"judged": P, "human": Y[:12], "judged_of_human": P[:12]},
+    "validation_size": {"prevalence": 0.1},
+    "at_horizon": FOLLOWED,
+    "observed_expected": FOLLOWED,
+    "quantiles.assess": {"y": P, "forecasts": {0.1: P - 1.0, 0.5: P, 0.9: P + 1.0}},
+    "decompose": {"outcome": P, "forecast": P**2, "level": 0.5},
+    "isotonic_quantile": {"outcome": P, "forecast": P**2, "level": 0.5},
+    "distributions.assess": {"y": P, "mean": P**2, "sd": np.ones(N)},
+}
+"""Arguments by function, where they are not those of `GOOD`; None leaves one out."""
 OF_MATRICES = ("confidence", "top_label", "classwise", "multiclass_error")
 LEFT_OUT = ("load", "cache_folder", "datasets.load", "profile", "evaluate")
 """Functions that reach out to disk or network, or whose arguments are functions."""
@@ -190,7 +220,7 @@ class Case:
 def _functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
     """Public functions, and the classes of maps and of the monitor, by room and name."""
     for room in ("", *ROOMS):
-        module: Any = importlib.import_module(f"calibrant.{room}".rstrip("."))
+        module: Any = getattr(cal, room) if room else cal
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             is_map = (
@@ -236,10 +266,10 @@ def _call(case: Case) -> Any:
     }
     if case.function in OF_MATRICES and "y_prob" in arguments:
         arguments["y_prob"] = np.column_stack([1 - P, P])
-    if case.function == "scan":
-        arguments = {"data": {"y": Y, "p": P}, "y_true": "y", "y_prob": "p"}
     if case.function == "save":
         arguments["path"] = os.path.join(tempfile.gettempdir(), "calibrant-fuzz.json")
+    own = GOOD_FOR.get(f"{case.room}.{case.function}", GOOD_FOR.get(case.function, {}))
+    arguments = copy.deepcopy({k: v for k, v in {**arguments, **own}.items() if v is not None})
     made = function(**{**arguments, case.argument: BAD[case.value]()})
     if hasattr(made, "fit") and case.room == "recalibration" and inspect.isclass(function):
         classes = issubclass(function, cal.recalibration.ClassRecalibrator)

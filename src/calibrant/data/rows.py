@@ -38,9 +38,9 @@ __all__ = [
     "has_classes",
     "refusal",
     "refuse_keyword",
-    "refuse_label_of_soft",
     "require_alone",
     "require_forms_of_classes",
+    "require_label",
     "require_one_sample",
     "warn_of_fractions",
 ]
@@ -546,10 +546,7 @@ def as_rows(
             classes=classes,
             on_invalid=on_invalid,
         )
-    if not (pos_label is None or (np.ndim(pos_label) == 0 and _is_plain(pos_label))):
-        message = f"`pos_label` must be one label; got {show_value(pos_label)}."
-        raise InputError(message, argument="pos_label")
-    refuse_label_of_soft(labels, pos_label)
+    require_label(labels, pos_label)
     label, prob = as_column(y_true, "y_true"), as_column(y_prob, "y_prob")
     weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
     if label.size != prob.size:
@@ -577,14 +574,6 @@ def warn_of_fractions(*, stacklevel: int) -> None:
     warnings.warn(FormWarning(message), stacklevel=stacklevel + 1)
 
 
-def _is_plain(value: Any) -> bool:
-    """True for a value that can be compared and hashed, as labels can."""
-    try:
-        return {value: True}[value]
-    except Exception:
-        return False
-
-
 def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
     """Refuse what describes rows beside something that holds them already."""
     beside = [name for name, value in {"y_prob": y_prob, **options}.items() if value is not None]
@@ -601,8 +590,15 @@ def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
     raise TypeError(f"got an unexpected keyword argument {name!r}. {hint}")
 
 
-def refuse_label_of_soft(labels: str, pos_label: Any) -> None:
-    """Refuse the label of an event beside soft labels, which are shares and not classes."""
+def require_label(labels: str, pos_label: Any) -> None:
+    """Refuse an event that is no single label, and any beside soft labels, which are shares."""
+    try:
+        single = pos_label is None or (np.ndim(pos_label) == 0 and {pos_label: True}[pos_label])
+    except Exception:  # of any object's shape, hash or comparison
+        single = False
+    if not single:
+        message = f"`pos_label` must be one label; got {show_value(pos_label)}."
+        raise InputError(message, argument="pos_label")
     if labels == "soft" and pos_label is not None:
         message = (
             '`pos_label` names one of two classes, and `labels="soft"` says that there are none.'
@@ -682,6 +678,7 @@ def require_forms_of_classes(form: Form, labels: str, pos_label: Any) -> None:
 
 def require_one_sample(multiclass: Classes | None, verb: str = "") -> None:
     """Refuse the readings of class probabilities that make a group of each class."""
+    require_choice("multiclass", multiclass, (None, *get_args(Classes)))
     if multiclass in (None, "confidence"):
         return
     hints = {

@@ -232,5 +232,5 @@ def _spelled(value: Any) -> str:
 
 
 def _unknown_suffix(path: Path) -> InputError:
-    message = f"A file of sketches must end in .parquet or .json; got {path.name!r}."
+    message = f"A file of sketches must end in .parquet or .json; got {show_value(path.name)}."
     return InputError(message, argument="path")

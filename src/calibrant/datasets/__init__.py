@@ -252,6 +252,16 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
 
 def fingerprint(columns: Mapping[str, NDArray[Any]]) -> str:
     """SHA-256 of the rows: sorted pairs to nine digits, or float32 scores with their labels."""
+    try:
+        return _digest({str(name): np.asarray(values) for name, values in columns.items()})
+    except Exception as error:  # of any object
+        raise InputError(
+            f"`columns` must be arrays of numbers by name; got {show_value(columns)}.",
+            argument="columns",
+        ) from error
+
+
+def _digest(columns: Mapping[str, NDArray[Any]]) -> str:
     digest = sha256()
     if "p" in columns:
         rows = np.stack([_nano(columns["y"]), _nano(columns["p"])])

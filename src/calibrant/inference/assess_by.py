@@ -362,7 +362,7 @@ def _scanned(
         data,
         y_true=y_true,
         y_prob=y_prob,
-        by=by or None,
+        by=None if isinstance(by, list | tuple | str) and not by else by,
         cluster=cluster,
         scale=PROBABILITY if scale is None else scale,
         **options,

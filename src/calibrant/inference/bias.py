@@ -12,8 +12,10 @@ from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
+from calibrant.data.arrays import is_missing
+from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
-from calibrant.errors import InputError
+from calibrant.errors import InputError, show_value
 from calibrant.measures.result_record import frame_of
 
 __all__ = ["BiasBin", "FeatureBias", "bias_by"]
@@ -120,11 +122,14 @@ def bias_by(
     require_confidence(confidence)
     require_count("n_bins", n_bins)
     rows = as_rows(y_true, y_prob, **options)
-    values = np.asarray(feature)
-    label = name or str(getattr(feature, "name", None) or "feature")
-    if values.ndim != 1 or values.size != rows.n + sum(rows.dropped.values()):
+    values = categories(feature, "feature")
+    label = str(getattr(feature, "name", None) or "feature") if name is None else name
+    if not isinstance(label, str):
+        raise InputError(f"`name` must be a text; got {show_value(name)}.", argument="name")
+    given = rows.n + sum(rows.dropped.values())
+    if values.size != given:
         raise InputError(
-            f"`feature` must have one entry per row; its shape is {values.shape}.",
+            f"`feature` must have one entry per row; it has {values.size} for {given} rows.",
             argument="feature",
         )
     if rows.kept is not None:
@@ -168,6 +173,8 @@ def _binned(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.int64], list[
     if values.dtype.kind in "biuf" and np.unique(values[:10_000]).size > 2:
         numbers = values.astype(np.float64)
         finite = np.isfinite(numbers)
+        if not finite.any():
+            return np.zeros(numbers.size, dtype=np.int64), ["missing"]
         edges = np.unique(np.quantile(numbers[finite], np.linspace(0, 1, n_bins + 1)))
         codes = np.clip(
             np.searchsorted(edges, numbers, side="right") - 1, 0, max(edges.size - 2, 0)
@@ -175,7 +182,7 @@ def _binned(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.int64], list[
         labels = [f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges)] or [f"{edges[0]:.3g}"]
         codes = np.where(finite, codes, len(labels)).astype(np.int64)
         return codes, labels + ([] if finite.all() else ["missing"])
-    missing = np.array([v is None or v != v for v in values.tolist()])
+    missing = is_missing(values)
     texts = np.where(missing, "missing", values.astype(str))
     names, inverse, counts = np.unique(texts, return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")

@@ -20,7 +20,7 @@ from calibrant._arguments import (
     require_seed,
 )
 from calibrant._format import decimals, group_text, p_equation
-from calibrant.data.arrays import as_column
+from calibrant.data.arrays import as_array, as_column
 from calibrant.data.classes import as_class_probabilities, as_weights, top_label
 from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows, require_one_sample
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
@@ -707,7 +707,7 @@ def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
     frame = nw.from_native(y_prob, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _named({name: frame[name].to_native() for name in frame.columns})
-    array: NDArray[Any] = np.asarray([] if y_prob is None else y_prob)
+    array = np.empty(0) if y_prob is None else as_array(y_prob, "y_prob")
     if array.ndim != 2:
         raise InputError(
             "`y_prob` must be a mapping of model names to predictions, a frame or an array with a column "

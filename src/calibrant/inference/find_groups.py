@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 from scipy.stats import norm
 
-from calibrant._arguments import CONFIDENCE, require_choice, require_confidence, require_count
+from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
+from calibrant.data.arrays import is_missing
+from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.measures.result_record import frame_of
@@ -202,7 +204,7 @@ def find_groups(
     >>> sorted(one.label for one in found.shown)
     ['a 0 and b 0', 'a 0 and b 1', 'a 1 and b 0', 'a 1 and b 1']
     """
-    require_choice("depth", str(depth), ("1", "2"))
+    require_count("depth", depth, most=2)
     require_count("n_bins", n_bins, least=2)
     require_count("most", most)
     require_confidence(confidence)
@@ -369,28 +371,29 @@ def _at_least(count: Floats, n: Floats, p: Floats) -> Floats:
 
 def _column(data: Any, name: Any, argument: str) -> NDArray[Any]:
     try:
-        return np.asarray(data[name])
-    except (KeyError, IndexError, ValueError, TypeError) as error:
+        column = data[name]
+    except Exception as error:  # frames have errors of their own for a missing column
         raise InputError(
             f"`{argument}` must name columns of the data; {show_value(name)} is none.",
             argument=argument,
         ) from error
-    except Exception as error:  # frames have errors of their own for a missing column
-        raise InputError(
-            f"`{argument}`: no column {show_value(name)}.", argument=argument
-        ) from error
+    return categories(column, argument)
 
 
 def _names(columns: Any, taken: tuple[str, str]) -> list[str]:
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
         raise InputError("`columns` must be a list of names.", argument="columns")
     for name in columns:
+        if not isinstance(name, str):
+            raise InputError(
+                f"`columns` must be names; one is {show_value(name)}.", argument="columns"
+            )
         if name in taken:
             raise InputError(
                 f"`columns` must not hold the outcome or the prediction, {show_value(name)}.",
                 argument="columns",
             )
-    return [str(name) for name in dict.fromkeys(columns)]
+    return list(dict.fromkeys(columns))
 
 
 def _cells(values: NDArray[Any], name: str, n_bins: int, y: Floats) -> tuple[Codes, list[str]]:
@@ -408,8 +411,7 @@ def _cells(values: NDArray[Any], name: str, n_bins: int, y: Floats) -> tuple[Cod
         if distinct.size == 2 and np.array_equal(numbers == distinct[1], y == 1):
             raise refuse("is the outcome itself", "Leave it out.")
     else:
-        listed = values.tolist()
-        missing = np.array([v is None or v != v for v in listed], dtype=bool)
+        missing = is_missing(values)
         values = np.where(missing, "", values.astype(str))
         distinct = np.unique(values[~missing])
     if distinct.size == 0:

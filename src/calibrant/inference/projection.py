@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
-from calibrant._arguments import CONFIDENCE, require_confidence
+from calibrant._arguments import CONFIDENCE, require_confidence, require_share
 from calibrant.data.columns import numbers
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, show_value
@@ -129,11 +129,7 @@ def project(
     True
     """
     require_confidence(confidence)
-    if not (isinstance(threshold, float) and 0.0 < threshold < 1.0):
-        raise InputError(
-            f"`threshold` must be between 0 and 1; it is {show_value(threshold)}.",
-            argument="threshold",
-        )
+    require_share("threshold", threshold)
     if options.get("sample_weight") is not None:
         raise InputError("`sample_weight` is not taken by a projection.", argument="sample_weight")
     q = numbers(current, "current")

@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from scipy.special import expit
 
-from calibrant._arguments import require_positive
+from calibrant._arguments import require_number, require_share
 from calibrant.data.columns import numbers
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError
 
 __all__ = ["ValidationSize", "validation_size"]
 
@@ -85,10 +84,10 @@ def validation_size(
     >>> validation_size(0.018, se_log_oe=0.051).rows
     20975
     """
-    _require_share("prevalence", prevalence)
+    require_share("prevalence", prevalence)
     errors = {"se_log_oe": se_log_oe, "se_slope": se_slope, "se_c": se_c}
     for name, value in {**errors, "se_net_benefit": se_net_benefit}.items():
-        require_positive(name, value)
+        require_number(name, value, 1e-6, 10.0)
     oe = math.ceil((1 - prevalence) / (prevalence * se_log_oe**2) - 1e-9)
     found: dict[str, int | None] = {
         "slope": None
@@ -98,7 +97,7 @@ def validation_size(
         "net_benefit": None,
     }
     if c_statistic is not None:
-        _require_share("c_statistic", c_statistic)
+        require_share("c_statistic", c_statistic)
         found["c_statistic"] = _rows_for_c(prevalence, c_statistic, se_c)
     asked = {"sensitivity": sensitivity, "specificity": specificity, "threshold": threshold}
     if any(value is not None for value in asked.values()):
@@ -157,10 +156,3 @@ def _rows_for_c(prevalence: float, c: float, se: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if error(middle) > se else (low, middle)
     return high
-
-
-def _require_share(name: str, value: Any) -> None:
-    if not (isinstance(value, float | int | np.floating) and 0 < value < 1):
-        raise InputError(
-            f"`{name}` must be between 0 and 1; it is {show_value(value)}.", argument=name
-        )

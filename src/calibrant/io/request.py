@@ -22,8 +22,8 @@ from calibrant.data.rows import (
     Classes,
     Form,
     as_probabilities,
-    refuse_label_of_soft,
     require_forms_of_classes,
+    require_label,
 )
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.errors import InputError, show_value
@@ -256,7 +256,7 @@ def make_request(
             f"`y_prob` must name each column of predictions once; got {show_value(probs)}.",
             argument="y_prob",
         )
-    refuse_label_of_soft(labels, pos_label)
+    require_label(labels, pos_label)
     if multiclass is not None:
         require_choice("multiclass", multiclass, tuple(CLASS_COLUMN))
         require_forms_of_classes(form, labels, pos_label)

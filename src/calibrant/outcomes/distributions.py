@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest, norm
 
-from calibrant._arguments import CONFIDENCE, require_confidence, require_count
+from calibrant._arguments import (
+    CONFIDENCE,
+    generator,
+    is_number,
+    require_confidence,
+    require_count,
+    require_seed,
+)
 from calibrant._format import p_equation
 from calibrant.data.columns import numbers, same_length
 from calibrant.errors import InputError, show_value
@@ -169,6 +176,7 @@ def assess(
     """
     require_confidence(confidence)
     require_count("n_bins", n_bins)
+    require_seed(random_state, "random_state")
     outcome = numbers(y, "y", data)
     forms = [mean is not None or sd is not None, samples is not None, cdf is not None]
     if sum(forms) != 1:
@@ -206,9 +214,7 @@ def _normal(outcome: Floats, mean: Any, sd: Any, data: Any) -> tuple[Floats, Flo
             "`mean` and `sd` belong together.", argument="mean" if mean is None else "sd"
         )
     center, spread = (
-        np.full(outcome.size, float(value))
-        if np.ndim(value) == 0 and not isinstance(value, str)
-        else numbers(value, name, data)
+        np.full(outcome.size, float(value)) if is_number(value) else numbers(value, name, data)
         for value, name in ((mean, "mean"), (sd, "sd"))
     )
     same_length(y=outcome, mean=center, sd=spread)
@@ -234,7 +240,7 @@ def _rank(outcome: Floats, ensemble: Floats, random_state: int) -> Floats:
     """Randomised PIT: the rank of the outcome among the samples, spread over its ties."""
     below = (ensemble < outcome[:, None]).sum(axis=1)
     ties = (ensemble == outcome[:, None]).sum(axis=1)
-    jitter = np.random.default_rng(random_state).random(outcome.size)
+    jitter = generator(random_state).random(outcome.size)
     pit: Floats = (below + jitter * (ties + 1)) / (ensemble.shape[1] + 1)
     return pit
 

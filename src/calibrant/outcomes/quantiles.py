@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
-from calibrant._arguments import CONFIDENCE, require_confidence
+from calibrant._arguments import CONFIDENCE, require_confidence, require_share
 from calibrant._format import p_equation
 from calibrant.data.columns import numbers, same_length
 from calibrant.errors import InputError, show_value
@@ -225,6 +225,12 @@ def _p_value(levels: Floats, counted: Floats, n: int) -> float:
     return float(min(1 / (DRAWS + 1), 2.0 * levels.size * tails.min()))
 
 
+def _checked(outcome: Any, forecast: Any, level: Any) -> tuple[Floats, Floats, float]:
+    outcome, forecast = numbers(outcome, "outcome"), numbers(forecast, "forecast")
+    same_length(outcome=outcome, forecast=forecast)
+    return outcome, forecast, require_share("level", level)
+
+
 def pinball_loss(outcome: Floats, forecast: Floats, level: float) -> float:
     """Mean pinball loss, (1{y <= q} - level)(q - y)."""
     return float(np.mean((np.where(outcome <= forecast, 1.0, 0.0) - level) * (forecast - outcome)))
@@ -239,6 +245,7 @@ def decompose(outcome: Floats, forecast: Floats, level: float) -> PinballLoss:
     >>> loss.value, loss.miscalibration, loss.discrimination, loss.uncertainty
     (0.5, 0.375, 0.625, 0.75)
     """
+    outcome, forecast, level = _checked(outcome, forecast, level)
     value = pinball_loss(outcome, forecast, level)
     recalibrated = pinball_loss(outcome, isotonic_quantile(outcome, forecast, level), level)
     marginal = np.full(outcome.size, np.quantile(outcome, level, method="inverted_cdf"))
@@ -252,6 +259,7 @@ def isotonic_quantile(outcome: Floats, forecast: Floats, level: float) -> Floats
     The loss of the first i forecasts, as a function of the last fitted value, is convex and piecewise linear;
     its break points are kept in a heap (slope trick), O(n log n).
     """
+    outcome, forecast, level = _checked(outcome, forecast, level)
     order = np.argsort(forecast, kind="stable")
     _, first = np.unique(forecast[order], return_index=True)
     ends = np.append(first[1:], order.size)

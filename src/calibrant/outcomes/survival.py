@@ -18,8 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from calibrant._arguments import CONFIDENCE, require_confidence
-from calibrant.data.columns import numbers, same_length
+from calibrant._arguments import (
+    CONFIDENCE,
+    is_number,
+    require_confidence,
+    require_count,
+    require_positive,
+)
+from calibrant.data.columns import categories, numbers, same_length
 from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 
@@ -79,6 +85,7 @@ def at_horizon(
     >>> rows.y, rows.weight
     (array([1., 1., 0.]), array([1. , 1.5, 1.5]))
     """
+    require_positive("max_weight", max_weight)
     sample = _sample(time, event, risk, strata, data, horizon, cause)
     known = sample.weight > 0
     if not np.any(sample.outcome[known]):
@@ -218,7 +225,8 @@ def _sample(
             argument="time",
             row=row,
         )
-    if not (np.ndim(horizon) == 0 and 0 < horizon <= times.max()):
+    require_count("cause", cause)
+    if not (is_number(horizon) and 0 < horizon <= times.max()):
         raise InputError(
             f"`horizon` must be above 0 and at most the longest follow-up, {times.max():g}; it is "
             f"{show_value(horizon)}.",
@@ -241,9 +249,10 @@ def _sample(
         )
     stratum = np.zeros(times.size, dtype=np.int64)
     if strata is not None:
-        column = np.asarray(data[strata] if isinstance(strata, str) else strata)
+        column = categories(strata, "strata", data)
         same_length(time=times, strata=column)
-        stratum = np.unique(column, return_inverse=True)[1].astype(np.int64)
+        texts = column.astype(str) if column.dtype.kind == "O" else column
+        stratum = np.unique(texts, return_inverse=True)[1].astype(np.int64)
     happened = (events != 0) & (times <= horizon)
     survived = ~happened & (times >= horizon)
     left = np.ones(times.size)

@@ -12,6 +12,7 @@ _HOME = {
     "ClassRecalibrator": "class_map",
     "Recalibrator": "learned_map",
     "choose_recalibrator": "choice",
+    "cross_fitted_error": "cross_fitted",
     "evaluate": "effect",
     "load_recalibrator": "learned_map",
     "make_map": "learned_map",

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, require_confidence
+from calibrant._arguments import CONFIDENCE, require_confidence, require_flag
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.measures._chains import pooled
 from calibrant.recalibration.learned_map import (
@@ -132,6 +132,7 @@ class AdaptiveRecalibrator(Recalibrator):
         return float(self.state["none"]) > 0.5
 
     def _learn(self, training: Training) -> State:
+        require_flag("monotone", self.monotone)
         rows = _rows_by_log_odds(training)
         everywhere = ModelAverage(rows)
         averages = [everywhere]

@@ -21,8 +21,10 @@ from calibrant._arguments import (
     require_confidence,
     require_count,
 )
+from calibrant.data.arrays import as_array
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows
+from calibrant.inference.clusters import cluster_codes
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 
 __all__ = ["CrossFittedError", "cross_fitted_error"]
@@ -113,14 +115,18 @@ def cross_fitted_error(
     require_choice("norm", norm, ("l1", "l2"))
     require_confidence(confidence)
     require_count("n_folds", n_folds, least=2)
-    matrix = np.asarray(y_prob)
+    matrix = as_array(y_prob, "y_prob")
+    if not callable(recalibrator) or not hasattr(recalibrator(), "fit"):
+        raise InputError(
+            "`recalibrator` must make a map that can be fitted.", argument="recalibrator"
+        )
     if matrix.ndim == 2 and matrix.shape[1] > 2:
-        classes = np.unique(np.asarray(y_true))
+        classes = np.unique(as_array(y_true, "y_true"))
         if classes.size > matrix.shape[1]:
             raise InputError(
                 "`y_true` has more classes than `y_prob` has columns.", argument="y_true"
             )
-        outcomes = np.asarray(y_true)[:, None] == np.arange(matrix.shape[1])
+        outcomes = as_array(y_true, "y_true")[:, None] == np.arange(matrix.shape[1])
         columns = [as_rows(outcomes[:, k], matrix[:, k], **options) for k in range(matrix.shape[1])]
     else:
         columns = [as_rows(y_true, y_prob, **options)]
@@ -129,9 +135,7 @@ def cross_fitted_error(
         raise TooFewRows(
             f"`y_true` needs at least {2 * n_folds} rows; there are {n}.", argument="y_true"
         )
-    unit = (
-        np.arange(n) if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
-    )
+    unit = np.arange(n) if cluster is None else cluster_codes(cluster, n)[0]
     units = int(unit.max()) + 1
     fold = (generator(random_state).permutation(units) % n_folds)[unit]
     weight = np.ones(n) if columns[0].weight is None else columns[0].weight

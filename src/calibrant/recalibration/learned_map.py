@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, TypeV
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_count
 from calibrant._files import dump_versioned, load_versioned, read_bytes, write_whole
 from calibrant._format import percent
 from calibrant.data.arrays import as_array, as_column
@@ -118,6 +119,7 @@ def map_names(n_classes: int = 2) -> list[str]:
     >>> "platt" in map_names(), map_names(n_classes=3)
     (True, ['none', 'one-vs-rest', 'structured', 'structured-matrix', 'temperature', 'vector'])
     """
+    require_count("n_classes", n_classes, least=2)
     registered_maps()
     return sorted(name for binary, name in _NAMES if binary == (n_classes == 2))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_flag
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
 from calibrant.errors import CalibrantError
@@ -68,6 +69,7 @@ def fit_logistic(
     """
     from scipy.optimize import minimize
 
+    require_flag("platt_targets", platt_targets)
     negative, positive = points.mass.sum(axis=0) * rows_per_weight(points)
     low, high = 0.0, 1.0
     if platt_targets:

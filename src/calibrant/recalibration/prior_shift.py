@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
-from calibrant._arguments import is_number
+from calibrant._arguments import require_share
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError
 from calibrant.recalibration.learned_map import (
     FitOptions,
     Floats,
@@ -69,10 +69,8 @@ class PriorShift(Recalibrator):
     ) -> Self:
         """Learn the shift; `y_true` may be left out, and is if both rates were given."""
         for name, rate in (("from_rate", self.from_rate), ("to_rate", self.to_rate)):
-            if rate is not None and not (is_number(rate) and 0.0 < rate < 1.0):
-                raise InputError(
-                    f"`{name}` must lie between 0 and 1; got {show_value(rate)}.", argument=name
-                )
+            if rate is not None:
+                require_share(name, rate)
         unlabelled = y_true is None and not isinstance(y_prob, Sketch)
         if unlabelled and self.from_rate is None:
             raise InputError(

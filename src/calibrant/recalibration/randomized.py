@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator, require_seed
+from calibrant._arguments import generator, require_flag, require_seed
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
@@ -113,6 +113,7 @@ class RandomizedRecalibrator(Recalibrator):
 
     def _learn(self, training: Training) -> State:
         require_seed(self.random_state, "random_state")
+        require_flag("require_miscalibration", self.require_miscalibration)
         sketch = training.sketch(self.scale)
         measured = smooth_ece_result(sketch, bandwidth=self.bandwidth)
         p_value = assess(sketch).p_value

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from calibrant._arguments import is_number, require_positive
+from calibrant._arguments import is_number, require_flag, require_positive
 from calibrant.data.points import Points
 from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import Sketch
@@ -101,6 +101,7 @@ class SmoothRecalibrator(Recalibrator):
                 f"`pseudo_rows` must be a number, 0 or more; got {show_value(self.pseudo_rows)}.",
                 argument="pseudo_rows",
             )
+        require_flag("monotone", self.monotone)
         if self.bandwidth is not None:
             require_positive("bandwidth", self.bandwidth)
         sketch = self._sketch(training)
