@@ -42,6 +42,8 @@ __all__ = [
 
 Target = str | os.PathLike[str]
 DIGEST_BYTES = 32
+LONGEST_PATH = 1024
+"""Characters, as systems of files allow at the least."""
 DISK_IS_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
@@ -81,7 +83,7 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
         if refusal is None:
             raise
         raise CalibrantError(
-            f"The file {show_value(str(target))} cannot be written: {refusal.strerror}.",
+            f"The file {_shown(target)} cannot be written: {refusal.strerror}.",
             file=str(target),
             hint="Free some space, or name a place that is yours; what was there before is intact.",
         ) from error
@@ -127,6 +129,12 @@ def _require_path(path: Any) -> None:
         )
 
 
+def _shown(path: Target) -> str:
+    """Path in a message: whole, but for what is longer than any path of a file."""
+    text = str(path)
+    return text if len(text) <= LONGEST_PATH else show_value(text)
+
+
 def place_of_file(target: Target) -> Path:
     """Path behind links where a file is to be written; refuses folders, and folders that are not there."""
     _require_path(target)
@@ -144,7 +152,7 @@ def place_of_file(target: Target) -> Path:
         ) from error
     if not final.parent.is_dir():
         raise InputError(
-            f"`path` is {show_value(str(final))}, but there is no folder {show_value(str(final.parent))}.",
+            f"`path` is {_shown(final)}, but there is no folder {_shown(final.parent)}.",
             argument="path",
             file=str(final),
             hint="Make the folder first.",
@@ -176,7 +184,7 @@ def remove_file(path: Target) -> None:
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            f"The file {show_value(str(path))} cannot be removed: {reason}.", file=str(path)
+            f"The file {_shown(path)} cannot be removed: {reason}.", file=str(path)
         ) from error
 
 

@@ -108,7 +108,7 @@ def validation_size(
                     "`threshold`.",
                     argument=name,
                 )
-            _require_share(name, share)
+            require_share(name, share)
         assert sensitivity is not None
         assert specificity is not None
         assert threshold is not None
