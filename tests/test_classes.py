@@ -264,16 +264,6 @@ def test_bad_rows_of_classes_are_named(read):
         assert error.value.hint
 
 
-def test_labels_in_any_order_of_classes():
-    order = [2, 0, 1]
-    found = cal.assess_by(NAMED, PROBS[:, order], classes=[NAMES[k] for k in order],
-                          multiclass="classwise")  # fmt: skip
-    expected = cal.assess_by(NAMED, PROBS, classes=NAMES, multiclass="classwise")
-    assert {name: one.smooth_ece for name, one in found.items()} == {
-        name: one.smooth_ece for name, one in expected.items()
-    }
-
-
 @pytest.mark.parametrize("rows_of_owl", [0, 1])
 def test_a_class_with_no_row_or_one_is_assessed_but_has_no_parameters_of_its_own(rows_of_owl):
     from calibrant import recalibration as maps

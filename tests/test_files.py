@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from bench.originals import download
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant._files import replaced_when_whole
 from calibrant.recalibration import PlattRecalibrator
 
 Y, P = [0, 1, 0, 1, 1, 0], [0.2, 0.3, 0.6, 0.8, 0.9, 0.4]
@@ -153,20 +151,6 @@ def test_a_circle_of_links_and_a_name_that_is_too_long_are_refused(tmp_path):
             assert caught.value.file == str(path) or path.name[:40] in str(caught.value)
             assert "calibrant-" not in str(caught.value)
     assert sorted(os.listdir(tmp_path)) == ["a.json", "b.json", "rows.csv"]
-
-
-def test_writers_of_one_file_do_not_meet(tmp_path):
-    target, together = tmp_path / "one", threading.Barrier(4)
-
-    def write(text: str) -> None:
-        with replaced_when_whole(target) as path:
-            together.wait()
-            path.write_text(text * 1000)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(write, "abcd"))
-    assert target.read_text() in [letter * 1000 for letter in "abcd"]
-    assert os.listdir(tmp_path) == ["one"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with a name")

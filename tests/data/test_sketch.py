@@ -78,12 +78,6 @@ def test_weighted_fill_equals_plain_sums(rows, weight, data):
             assert sketch.weighted_offsets[row, label] == pytest.approx(expected, rel=1e-12)
 
 
-def test_soft_labels_weigh_under_both_outcomes():
-    sketch = Sketch.from_arrays([0.25, 1.0], [0.3, 0.3], labels="soft")
-    assert sketch.n == 2
-    assert sketch.weights.tolist() == [[0.75, 1.25]]
-
-
 @given(rows=rows, data=st.data())
 def test_any_partition_in_any_order_gives_the_same_bits(rows, data):
     whole = Sketch.from_arrays(*zip(*rows, strict=True))
@@ -109,16 +103,6 @@ def test_rebin_equals_the_sketch_on_the_coarser_grid(rows, fine, coarse):
     else:
         with refused("nodes", coarse, holds="Sketch.from_arrays"):
             sketch.rebin(coarse)
-
-
-@given(rows=rows)
-def test_rebin_of_weighted_rows(rows):
-    y, p = zip(*rows, strict=True)
-    weight = np.arange(1, len(y) + 1) / 8
-    fine = Sketch.from_arrays(y, p, sample_weight=weight).rebin(256)
-    coarse = Sketch.from_arrays(y, p, sample_weight=weight, nodes=256)
-    assert np.array_equal(fine.counts, coarse.counts)
-    assert np.allclose(fine.weighted_offsets, coarse.weighted_offsets, rtol=1e-12)
 
 
 def test_many_rows_on_many_threads_equal_few():
@@ -163,13 +147,6 @@ def test_a_refused_update_leaves_the_sketch_as_it_was():
     with pytest.raises(InputError):
         sketch.update([0, 1], [0.2, 7.0])
     assert sketch == before
-
-
-def test_dropped_rows_add_up():
-    a = Sketch.from_arrays([0, 1], [0.2, np.nan], on_invalid="drop")
-    b = Sketch.from_arrays([0, 9], [0.2, 0.3], on_invalid="drop")
-    assert dict((a + a + b).dropped) == {"missing prediction": 2, "invalid label": 1}
-    assert a != Sketch.from_arrays([0], [0.2])
 
 
 def test_sketches_of_different_grids_or_scales_do_not_merge():
@@ -358,15 +335,6 @@ def test_a_sum_shares_nothing_with_its_parts():
     (groups + Sketches({(2, "a"): one}, by=["day", "model"]))[1, "a"].update([1], [0.9])
     groups.roll_up("day")[1].update([1], [0.9])
     assert one.n == 2
-
-
-def test_the_grid_cannot_be_changed_under_the_cells():
-    sketch = Sketch.from_arrays([0, 1], [0.2, 0.7])
-    for name, value in {"nodes": 4, "scale": as_scale("logit")}.items():
-        with pytest.raises(AttributeError):
-            setattr(sketch, name, value)
-    with refused("cells", holds="4", option="nodes"):
-        Sketch(sketch.columns, nodes=4)
 
 
 @given(rows=rows, keys=st.sets(st.integers(0, 5)))

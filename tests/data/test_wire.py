@@ -1,21 +1,20 @@
 """Files give back every bit; a damaged or hostile one is an InputError, never a crash or a wrong sketch."""
 
 import json
-import resource
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.refusals import refused
 
-from calibrant import InputError, Sketch, Sketches, smooth_ece
+from calibrant import InputError, Sketch, Sketches
 from calibrant.data import Scale
 from calibrant.data.sketch_file import from_json, load, save, to_json
 from calibrant.data.sketches import from_table, to_table
-from calibrant.errors import CalibrantError, MergeError
+from calibrant.errors import MergeError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sketches"
 
@@ -92,51 +91,6 @@ def read_or_refuse(read, argument):
         return None
     assert isinstance(sketch, Sketch | Sketches)
     return sketch
-
-
-def assert_sound(sketch):
-    """Whatever was read keeps the rules of a sketch."""
-    for part in sketch.values() if isinstance(sketch, Sketches) else [sketch]:
-        assert np.all(np.diff(part.cells) > 0)
-        assert np.all((part.cells >= 0) & (part.cells <= part.nodes))
-        assert np.all((part.counts >= 0) & (part.offsets >= 0))
-        assert np.all(part.offsets <= part.counts * 2.0**part.offset_bits)
-        assert np.all(np.isfinite(part.weights) & np.isfinite(part.weighted_offsets))
-        if part.n and part.total_weight > 0 and part.nodes >= 256:
-            assert 0 <= smooth_ece(part, bandwidth=0.1) <= 1.01
-
-
-@settings(max_examples=60)
-@given(data=st.data(), name=st.sampled_from(["plain", "weighted", "dropped", "grouped"]))
-def test_damaged_json_is_refused_or_sound(data, name):
-    text = bytearray(to_json(examples()[name]).encode())
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(text) - 1))
-        text[at] = data.draw(st.sampled_from(b'0123456789-+.eE"[]{},:ntNaI\x00\xff '))
-    if data.draw(st.booleans()):
-        text = text[: data.draw(st.integers(0, len(text)))]
-    sketch = read_or_refuse(from_json, text.decode("latin-1"))
-    if sketch is not None:
-        assert_sound(sketch)
-
-
-@settings(max_examples=40)
-@given(data=st.data())
-def test_damaged_parquet_is_refused_or_sound(data, tmp_path_factory):
-    pytest.importorskip("pyarrow")
-    version = data.draw(st.sampled_from(["v1", "v2"]))
-    content = bytearray((GOLDEN / f"{version}_weighted.parquet").read_bytes())
-    for _ in range(data.draw(st.integers(1, 6))):
-        at = data.draw(st.integers(0, len(content) - 1))
-        content[at] = data.draw(st.integers(0, 255))
-    if data.draw(st.booleans()):
-        content = content[: data.draw(st.integers(0, len(content)))]
-    path = tmp_path_factory.mktemp("damaged") / "sketch.parquet"
-    path.write_bytes(content)
-    sketch = read_or_refuse(load, path)
-    if sketch is not None:
-        assert_sound(sketch)
-        assert version == "v1" or sketch == examples()["weighted"]
 
 
 def header(**changes):
@@ -252,21 +206,6 @@ def test_sketches_on_different_grids_are_not_saved_as_one():
         to_json(Sketches({"a": plain, "b": plain.rebin(256)}, by="model"))
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path):
-    path = save(examples()["plain"], tmp_path / "sketch.json")
-    before = path.read_bytes()
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    try:
-        with refused(file="sketch.json", kind=CalibrantError):
-            save(examples()["weighted"], path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert path.read_bytes() == before
-    assert len(list(tmp_path.iterdir())) == 1
-
-
 @pytest.mark.parametrize("suffix", ["json", "parquet"])
 class TestWhatCannotBeReadAgainIsNotWritten:
     def test_a_scale_of_ones_own(self, suffix, tmp_path):
@@ -297,16 +236,3 @@ class TestWhatCannotBeReadAgainIsNotWritten:
 def test_no_file_holds_a_sketch_on_a_scale_without_a_grid():
     with refused(seen="boosting"):
         from_json(json.dumps(header(scale="boosting")))
-
-
-@pytest.mark.parametrize("name", examples())
-def test_a_digit_that_changed_in_a_json_file_is_seen(name):
-    text = to_json(examples()[name])
-    body = text[: text.index('"checksum"')]
-    for place in (place for place, letter in enumerate(body) if letter in "1234"):
-        found = read_or_refuse(
-            from_json, text[:place] + str(int(text[place]) + 1) + text[place + 1 :]
-        )
-        assert (
-            found is None or found == examples()[name]
-        )  # the last digit of a float may not matter

@@ -9,7 +9,6 @@ from scipy.special import log_softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris, make_classification
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
@@ -102,21 +101,6 @@ def test_a_pipeline_gets_the_frame_and_its_names():
     assert model.predict_proba(frame) == pytest.approx(expected.predict_proba(by_hand), abs=0.02)
     assert list(model.feature_names_in_) == ["age", "city"]
     assert model.n_features_in_ == 2
-
-
-def test_a_pipeline_gets_texts():
-    texts, y = ["good film", "bad film", "good", "bad"] * 10, [1, 0, 1, 0] * 10
-    model = RecalibratedClassifier(make_pipeline(CountVectorizer(), LogisticRegression())).fit(
-        texts, y
-    )
-    assert list(model.predict(["a good one", "a bad one"])) == [1, 0]
-
-
-@pytest.mark.parametrize("cv", [1, 0, -3, True, np.int64(1)])
-def test_folds_are_two_or_more(cv):
-    X, y, _, _ = data(n=100)
-    with refused("cv", cv):
-        RecalibratedClassifier(GaussianNB(), cv=cv).fit(X, y)
 
 
 def test_refuses_what_cannot_be_recalibrated():

@@ -117,18 +117,6 @@ def test_multiclass_tables_hold_the_bits_of_numpy():
         )
 
 
-def test_images_of_classes_and_their_padding():
-    probs, labels = probabilities(n=4 * 6 * 7)
-    image = probs.reshape(4, 6, 7, 5).movedim(-1, 1)
-    target = labels.reshape(4, 6, 7).clone()
-    target[0] = 255
-    metric = metrics.MulticlassSmoothECE(5, ignore_index=255)
-    metric.update(image, target)
-    kept = (target != 255).reshape(-1)
-    expected = cal.Sketch.from_rows(cal.confidence(labels[kept].numpy(), probs[kept].numpy()))
-    assert metric.sketches()[0] == expected
-
-
 def test_logits_are_declared_not_guessed():
     logits = torch.linspace(-4, 4, 101, dtype=torch.float64)
     target = (torch.arange(101) % 3 == 0).long()
@@ -326,21 +314,6 @@ def test_a_collection_keeps_metrics_apart_that_read_otherwise(batches):
     for name, metric in apart.items():
         assert torch.equal(getattr(collection, name).counts, metric.counts)
         assert torch.equal(getattr(collection, name).refused, metric.refused)
-
-
-def test_a_collection_keeps_kinds_apart():
-    torchmetrics = pytest.importorskip("torchmetrics")
-    kinds = ("confidence", "top_label", "classwise")
-    collection = torchmetrics.MetricCollection(
-        {kind: metrics.MulticlassSmoothECE(5, kind, nodes=256) for kind in kinds}
-    )
-    probs, labels = probabilities(200)
-    collection.update(probs[:0], labels[:0])
-    collection.update(probs, labels)
-    for kind, value in collection.compute().items():
-        alone = metrics.MulticlassSmoothECE(5, kind, nodes=256)
-        alone.update(probs, labels)
-        assert value == alone.compute()
 
 
 @pytest.mark.parametrize(

@@ -62,23 +62,6 @@ def test_hive_partitions_are_columns(tmp_path):
     assert scan(str(tmp_path / "day=1" / "**" / "*.parquet"), by="model").total().n == 2000
 
 
-def test_partition_and_column_group_together(tmp_path):
-    (tmp_path / "day=1").mkdir()
-    rows = table(4, g=["x", "y", "x", "y"])
-    pq.write_table(rows, tmp_path / "day=1" / "part.parquet")
-    assert {key: s.n for key, s in scan(tmp_path, by=["day", "g"]).items()} == {
-        (1, "x"): 2,
-        (1, "y"): 2,
-    }
-
-
-def test_clusters_are_one_more_group(tmp_path):
-    pq.write_table(table(6, game=[1, 1, 2, 2, 3, 3], m=list("ababab")), tmp_path / "a.parquet")
-    found = scan(tmp_path / "a.parquet", by="m", cluster="game")
-    assert found.by == ("m", "game")
-    assert found.roll_up("m")["a"].n == 3
-
-
 def test_fsspec_addresses(tmp_path):
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
@@ -162,17 +145,6 @@ def test_dates_that_python_does_not_have_are_refused_as_groups(tmp_path):
     for source in (tmp_path, pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())):
         with refused(holds="date32"):
             scan(source, by="g")
-
-
-def test_a_truncated_parquet_file_is_named(tmp_path):
-    pq.write_table(table(10_000), tmp_path / "a.parquet")
-    whole = (tmp_path / "a.parquet").read_bytes()
-    (tmp_path / "b.parquet").write_bytes(whole[: len(whole) // 2])
-    with refused(file="b.parquet", holds="parquet"):
-        scan(tmp_path)
-    (tmp_path / "b.parquet").write_bytes(whole[:4] + bytes(100) + whole[104:])
-    with refused(file="b.parquet"):
-        scan(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -307,12 +279,6 @@ def test_a_scan_whose_rows_are_refused_can_be_had_without_them(tmp_path, monkeyp
     assert scan(tmp_path, checkpoint=note, on_invalid="drop", **options) == whole
 
 
-def test_threads_do_not_change_weighted_bits(tmp_path, small_jobs):
-    weighted_parts(tmp_path)
-    one, four = (scan(tmp_path, sample_weight="w", by="g", threads=k) for k in (1, 4))
-    assert one == four
-
-
 KILLED = """
 import sys, time
 import calibrant as cal
@@ -401,16 +367,6 @@ def test_a_full_disk_keeps_the_checkpoint_before(tmp_path, small_disk, small_job
             resumed = scan(lake, by="g", checkpoint=note)
     assert 0 < len(parts) < 12
     assert resumed == scan(lake, by="g")
-
-
-def test_a_disk_that_is_full_from_the_start(tmp_path):
-    pq.write_table(table(g=[1] * 1000), tmp_path / "a.parquet")
-    note = tmp_path / "scan.checkpoint"
-    run = [sys.executable, "-c", FILLING_UP, str(tmp_path), str(note), "10"]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
-    assert "could not be written" in done.stdout
-    assert "goes on from there" not in done.stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet"]
 
 
 def test_a_place_where_no_checkpoint_can_be_is_refused_before_anything_is_read(tmp_path):

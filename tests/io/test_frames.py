@@ -50,13 +50,6 @@ def test_a_name_that_several_columns_have_is_refused_in_the_same_words(tmp_path)
             print(name, scan(source))
 
 
-def test_columns_that_are_not_read_may_share_a_name_in_files(tmp_path):
-    rows = pa.Table.from_arrays([pa.array([0.5])] + [pa.array([1])] * 3, ["p", "y", "z", "z"])
-    pq.write_table(rows, tmp_path / "rows.parquet")
-    (tmp_path / "rows.csv").write_text("p,y,z,z\n0.5,1,2,3\n")
-    assert scan(tmp_path / "rows.parquet") == scan(tmp_path / "rows.csv") == scan(rows.to_reader())
-
-
 @pytest.mark.parametrize("options", [{}, {"by": "g"}, {"by": "g", "scale": "logit"}], ids=str)
 def test_columns_coded_by_a_dictionary(tmp_path, options):
     plain = pa.table({"p": [0.5, 0.25, 0.75], "y": [1, 0, None], "g": ["a", None, "b"]})
@@ -114,15 +107,6 @@ def test_groups_of_a_dict_of_arrays_stay_what_they_are():
         found = list(scan(rows | {"g": values}, by="g"))
         assert found == expected
         assert [type(key) for key in found] == [type(key) for key in expected]
-
-
-def test_what_is_no_frame_is_refused_by_its_own_name():
-    pl = pytest.importorskip("polars")
-    series = pl.Series([1])
-    with refused("data"):
-        scan(series)
-    with refused("p"):
-        scan(pd.DataFrame({"p": [0.5 + 1j], "y": [1]}))
 
 
 def test_what_an_arrow_table_can_compute():

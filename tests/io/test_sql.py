@@ -244,14 +244,6 @@ def test_what_cannot_be_a_query_is_refused():
     assert sql.query("t", "p", "y", by=None) == sql.query("t", "p", "y")
 
 
-def test_sqlite_names_a_column_that_is_not_there(sqlite_run):
-    sqlite_run("CREATE TABLE spelt (prob REAL, y INTEGER, model TEXT)")
-    sqlite_run("INSERT INTO spelt VALUES (?, ?, ?)", [(0.5, 1, "a")])
-    for prob, label, by in (("prb", "y", ()), ("prob", "z", ()), ("prob", "y", "modle")):
-        with pytest.raises(sqlite3.OperationalError, match=r"no such column: (prb|z|modle)"):
-            sqlite_run(sql.query("spelt", prob, label, by, "sqlite"))
-
-
 def test_what_cannot_be_a_result_is_refused():
     with refused(holds="offset"):
         sql.read({"cell": [1], "label": [0], "count": [1], "nodes": [16]})
@@ -269,24 +261,6 @@ def test_what_cannot_be_a_result_is_refused():
     with refused("result"):
         sql.read(connection.execute("CREATE TABLE t (p REAL)"))
     connection.close()
-
-
-def test_the_order_of_the_result_does_not_matter():
-    pd = pytest.importorskip("pandas")
-    rows = {
-        "day": [2, 1, None, 1],
-        "cell": [3, 5, 5, 3],
-        "label": [0, 1, 1, 0],
-        "count": [1, 2, 3, 4],
-    }
-    rows |= {"offset": [0, 7, 7, 0], "nodes": [16] * 4}
-    frame = pd.DataFrame(rows)
-    found = sql.read(frame)
-    assert list(found) == [1, 2, None]
-    assert found[1].n == 6
-    turned = sql.read(frame.iloc[::-1])
-    assert list(turned) == list(found)
-    assert turned == found
 
 
 def test_text_that_is_a_number_is_one_in_sqlite(sqlite_run):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import math
@@ -18,8 +17,6 @@ from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.io import text
-from calibrant.io.files import find_files
-from calibrant.io.rows import read_table
 
 
 def scan(source, **options):
@@ -155,15 +152,6 @@ def test_only_an_empty_cell_is_a_missing_group(tmp_path, small_blocks):
     assert found["x"].dropped == {"missing prediction": 1}
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl.gz"])
-def test_a_truncated_compressed_file_is_named(tmp_path, name):
-    line = "0.5,1\n" if "csv" in name else '{"p": 0.5, "y": 1}\n'
-    whole = gzip.compress(("p,y\n" * ("csv" in name) + line * 5000).encode())
-    (tmp_path / name).write_bytes(whole[: len(whole) - 20])
-    with refused(file=name):
-        scan(tmp_path / name)
-
-
 # -- JSON lines --------------------------------------------------------------------------------------
 
 
@@ -254,13 +242,6 @@ def test_text_that_is_not_utf8_is_named_by_its_line(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"p,y,g\n50%,1,a\n40,0,\xe9\n")
     with refused(row=1, file="a.csv", holds="UTF"):
         scan(tmp_path / "a.csv", by="g", percent=True)
-
-
-def test_a_table_with_decimal_commas_is_read_as_scan_reads_it(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("y;p;note\n1;0,75;a,b\n0;0,25;c\n", encoding="utf-8")
-    files = find_files(str(path))
-    assert read_table(files)["p"].to_pylist() == [0.75, 0.25]
 
 
 def test_a_folder_whose_log_says_which_files_count_is_refused(tmp_path):

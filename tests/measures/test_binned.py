@@ -58,11 +58,6 @@ def test_tenths_fall_into_the_bins_they_name():
     assert table.weight == pytest.approx(np.array([2, 2, 1, 1, 1]) / 7)
 
 
-def test_bins_of_equal_mass_hold_equally_many_rows():
-    y, p = sample(1500)
-    assert bins_of(as_points(y, p), 15, "quantile").weight == pytest.approx(1 / 15)
-
-
 def test_weights_count_as_duplicates():
     y, p = sample(300)
     w = np.random.default_rng(0).integers(1, 4, 300)
@@ -228,15 +223,3 @@ def test_many_rows_give_the_same_without_a_sort(monkeypatch, rows, kind):
     monkeypatch.setattr("calibrant.data.points.ROWS_WORTH_TWO_PASSES", 0)
     by_cells = [measure(y, p, **how, **options) for measure, how in measures]
     assert by_cells == pytest.approx(by_sort, abs=1e-12)
-
-
-def test_many_rows_are_checked_as_few_are(monkeypatch):
-    monkeypatch.setattr("calibrant.data.points.ROWS_WORTH_TWO_PASSES", 0)
-    for y, p, w, argument, row in (
-        ([0, 1, 1], [0.1, 1.5, 0.2], None, "y_prob", 1),
-        ([0, 3, 1], [0.1, 0.5, 0.2], None, "y_true", 1),
-        ([0, 1, 1], [0.1, 0.5, 0.2], [1, 1, -1], "sample_weight", 2),
-        ([0, 1, 1], [0.1, 0.5, 0.2], [0, 0, 0], "sample_weight", None),
-    ):
-        with refused(argument, row=row):
-            ece(y, p, sample_weight=w)

@@ -114,23 +114,6 @@ def test_the_line_maximises_the_likelihood_and_the_ends_profile_it(slope, spread
         assert 2.0 * (held - loss(fit.intercept, fit.slope)) == pytest.approx(1.96**2, abs=1e-5)
 
 
-def test_many_rows_are_condensed_for_intervals():
-    rng = np.random.default_rng(5)
-    z = rng.normal(0, 3, 50_000)
-    y = (rng.random(z.size) < expit(0.8 * z)).astype(float)
-    whole = LogOdds.of(z, 1.0 - y, y)
-    few = whole.condensed()
-    assert few.z.size < 0.1 * z.size
-    for exact, short in zip(
-        profile_interval(whole, fit_line(whole), 1, 1.96),
-        profile_interval(few, fit_line(few), 1, 1.96),
-        strict=True,
-    ):
-        assert short == pytest.approx(exact, rel=1e-6)
-    slope = profile_of(y, expit(z))["calibration slope"].value
-    assert slope == pytest.approx(fit_line(whole).slope, rel=1e-12)  # the value is that of the rows
-
-
 def test_certain_predictions_that_are_right_add_nothing():
     y, p = generated(1)
     with_certain = profile_of(np.r_[y, 0, 0, 1], np.r_[p, 0.0, 0.0, 1.0])

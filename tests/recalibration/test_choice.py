@@ -83,18 +83,6 @@ def test_two_events_are_enough_and_one_is_not(seed):
         choose_recalibrator(np.arange(200) < 5, p, cluster=np.arange(200) // 10)
 
 
-def test_clusters_follow_the_rows_that_are_kept():
-    rng = np.random.default_rng(5)
-    p, y, event = rng.random(200), rng.integers(0, 2, 200), np.arange(200) // 4
-    holes = p.copy()
-    holes[[3, 50, 51]] = np.nan
-    kept = ~np.isnan(holes)
-    dropped = choose_recalibrator(y, holes, cluster=event, on_invalid="drop")
-    assert (
-        dropped.candidates == choose_recalibrator(y[kept], p[kept], cluster=event[kept]).candidates
-    )
-
-
 def test_refuses_bad_settings():
     with refused("loss"):
         choose_recalibrator([0, 1], [0.1, 0.9], loss="hinge")

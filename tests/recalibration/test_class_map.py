@@ -8,7 +8,6 @@ from sklearn.naive_bayes import GaussianNB
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant._files import dump_versioned
 from calibrant.data.classes import SMALLEST_LOGARITHM
 from calibrant.recalibration import (
     BetaRecalibrator,
@@ -18,7 +17,7 @@ from calibrant.recalibration import (
     TemperatureScaling,
     VectorScaling,
 )
-from calibrant.recalibration.learned_map import FORMAT, load_recalibrator
+from calibrant.recalibration.learned_map import load_recalibrator
 
 RNG = np.random.default_rng(0)
 NAMES = ["zebra", "ant", "Mole"]
@@ -129,12 +128,3 @@ def test_half_precision_rows_sum_to_one_as_well_as_they_can(made):
     for rows in (half, pd.DataFrame(half)):
         mapped = np.asarray(made.fit(rows, Y).transform(rows))
         assert mapped == pytest.approx(expected, abs=0.02)
-
-
-def test_a_forged_number_of_classes_is_refused(tmp_path):
-    document = TemperatureScaling().fit(LOGITS, Y).to_dict()
-    for forged in ("x", 0, 1, 4, 3.0, True, 2**70):
-        said = {**document, "columns": forged, "classes": NAMES}
-        (tmp_path / "forged.json").write_text(dump_versioned(FORMAT, 3, said))
-        with refused(file="forged.json"):
-            load_recalibrator(tmp_path / "forged.json")

@@ -3,7 +3,6 @@
 import pickle
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ import pytest
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -26,7 +24,6 @@ from calibrant.recalibration import (
     OneVsRestRecalibrator,
     PlattRecalibrator,
     Recalibrator,
-    SplineRecalibrator,
     TemperatureScaling,
     make_map,
     map_names,
@@ -247,14 +244,3 @@ def eval_python(made):
     module = {}
     exec(made.to_python(), module)
     return module["recalibrate"]
-
-
-def test_the_classifier_takes_names_of_the_registry():
-    X = RNG.normal(size=(300, 2))
-    y = (X[:, 0] + RNG.normal(size=300) > 0).astype(int)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in ("histogram", "sigmoid"):
-            model = cal.RecalibratedClassifier(LogisticRegression(), name).fit(X, y)
-            assert model.recalibrator_.kind in ("histogram", "platt")
-    assert isinstance(SplineRecalibrator(n_knots=4), Recalibrator)

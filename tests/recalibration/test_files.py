@@ -140,41 +140,6 @@ def test_a_map_that_cannot_be_meant_is_refused(recalibrator, state, tmp_path):
     assert error.value.file == str(path)
 
 
-def _changed(state, name):
-    yield {k: v for k, v in state.items() if k != name}
-    for wrong in ("a", None, True, [1.0], {"array": []}, {"array": ["a"]}, {"array": [[0.1], [1]]}):
-        yield {**state, name: wrong}
-    if isinstance(state[name], float):
-        yield {**state, name: float("nan")}
-        yield {**state, name: {"array": [0.5]}}
-    if isinstance(state[name], dict):
-        yield {**state, name: {"array": [float("inf")] * len(state[name]["array"])}}
-
-
-@pytest.mark.parametrize("recalibrator", [*ALL[3:], ALL[0]], ids=lambda r: r.kind)
-def test_a_damaged_map_is_refused_with_its_file(recalibrator, tmp_path):
-    path = tmp_path / "map.json"
-    recalibrator.fit(P, Y).save(path)
-    document = json.loads(path.read_text())
-    state = document["state"]
-    damaged = [{}, {**state, "more": 1.0}]
-    damaged += [changed for name in state for changed in _changed(state, name)]
-    if recalibrator.kind == "isotonic":
-        damaged += [{**state, "p": {"array": state["p"]["array"][1:]}}]
-    for wrong in damaged:
-        path.write_text(resealed({**document, "state": wrong}))
-        with pytest.raises(InputError) as error:
-            load_recalibrator(path)
-        assert error.value.file == str(path)
-        assert recalibrator.kind in str(error.value)
-
-
-def test_transform_checks_what_it_is_given():
-    platt = PlattRecalibrator().fit(P, Y)
-    with refused("y_prob", 1.5, row=1):
-        platt.transform([0.2, 1.5])
-
-
 @pytest.mark.parametrize("learn", [PlattRecalibrator().fit, OffsetRecalibrator(0.1).fit])
 def test_a_map_is_learned_from_probabilities(learn):
     for wrong in (100 * P, 8 * P - 4, np.where(P < 0.5, np.nan, P), np.where(Y, "yes", "no")):

@@ -71,12 +71,6 @@ def test_beta_equals_scikit_learns_logistic_regression():
     assert found == pytest.approx([*theirs.coef_[0], theirs.intercept_[0]], abs=5e-3)
 
 
-def test_beta_slopes_are_not_negative():
-    p, y = sample()
-    beta = BetaRecalibrator().fit(p, 1 - y)
-    assert min(beta.state["a"], beta.state["b"]) >= 0
-
-
 def test_offset_reaches_the_observed_or_the_given_rate():
     p, y = sample()
     assert OffsetRecalibrator().fit(p, y).transform(p).mean() == pytest.approx(y.mean())

@@ -39,15 +39,6 @@ def test_equals_the_formula(sigma):
     assert got == pytest.approx(by_formula(at, p, y, sigma), abs=2e-4)
 
 
-def test_far_from_all_rows_it_is_the_value_of_the_nearest():
-    p = np.array([0.1, 0.11, 0.9, 0.9])
-    y = np.array([0, 1, 1, 1])
-    at = np.array([0.0, 0.3, 0.45, 0.7, 1.0])
-    got = paper_map(bandwidth=0.01).fit(p, y).transform(at)
-    assert got == pytest.approx(by_formula(at, p, y, 0.01), abs=2e-3)
-    assert not np.isnan(got).any()
-
-
 def test_repairs_held_out_rows_from_arrays_and_from_a_sketch():
     p, y = sample(8000)
     train, test = slice(0, 4000), slice(4000, None)

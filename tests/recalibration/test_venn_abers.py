@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.isotonic import isotonic_regression
 
-from calibrant import InputError, Sketch
+from calibrant import Sketch
 from calibrant.recalibration import CrossVennAbersRecalibrator, VennAbersRecalibrator
 
 
@@ -59,18 +59,3 @@ def test_folds_are_joined_by_geometric_means():
     with_event = np.prod(high, axis=0) ** (1 / 3)
     without = np.prod(1 - low, axis=0) ** (1 / 3)
     assert np.allclose(cross.transform(at), with_event / (without + with_event))
-
-
-@pytest.mark.parametrize("folds", [1, 0, 2.5, True, 101])
-def test_folds_that_cannot_be_are_refused(folds):
-    p = np.linspace(0, 1, 100)
-    with pytest.raises(InputError) as error:
-        CrossVennAbersRecalibrator(cv=folds).fit(p, p > 0.5)
-    assert error.value.argument == "cv"
-
-
-def test_a_sketch_has_no_rows_to_deal_out():
-    sketch = Sketch.from_arrays([0, 1, 1], [0.2, 0.6, 0.8])
-    with pytest.raises(InputError) as error:
-        CrossVennAbersRecalibrator(cv=2).fit(sketch)
-    assert error.value.argument == "y_prob"

@@ -142,12 +142,6 @@ def test_the_pattern_of_a_run_finds_the_option_in_the_text(tmp_path: Path) -> No
     assert error.file == str(tmp_path / "scenario_state.json")
 
 
-def test_a_question_without_a_right_reference_is_not_scored(tmp_path: Path) -> None:
-    state = request("a", completion("B", -0.1))
-    state["instance"]["references"][1]["tags"] = []
-    assert read_answers(run(tmp_path, state)).unscored == 1
-
-
 def test_a_run_without_log_probabilities_is_refused(tmp_path: Path) -> None:
     """HELM writes 0 where a model gives none: certainty in every answer is no confidence."""
     path = run(tmp_path, request("a", completion("B", 0)), request("b", completion("A", 0.0)))
@@ -157,14 +151,6 @@ def test_a_run_without_log_probabilities_is_refused(tmp_path: Path) -> None:
     assert "any of its 1 answers" in str(refusal(run(tmp_path, bare)))
     mixed = read_answers(run(tmp_path, bare, request("b", completion("A", -0.3))))
     assert mixed.without_confidence == 1
-
-
-def test_a_log_probability_above_0_is_refused_or_counted(tmp_path: Path) -> None:
-    path = run(tmp_path, request("a", completion("B", 0.4)), request("b", completion("A", -0.3)))
-    error = refusal(path)
-    assert error.argument == "probability"
-    assert "0.4" in str(error)
-    assert read_answers(path, on_invalid="drop").unreadable == 1
 
 
 def test_what_is_no_choice_among_options_is_refused(tmp_path: Path) -> None:
@@ -178,14 +164,6 @@ def test_what_is_no_choice_among_options_is_refused(tmp_path: Path) -> None:
     unnamed = request("a", completion("B", -0.1))
     del unnamed["instance"]["id"]
     assert refusal(run(tmp_path, unnamed)).argument == "question"
-
-
-def test_options_of_other_logs_do_not_apply(tmp_path: Path) -> None:
-    path = run(tmp_path, request("a", completion("B", -0.1)))
-    options = {"probability": "stated", "correct": "acc", "form": "choices", "filter": "x"}
-    for name, value in options.items():
-        assert refusal(path, **{name: value}).argument == name
-    assert read_answers(path, probability="tokens", form="sum").n == 1
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.errors import InputError
-from calibrant.io.answers import as_probability, log_format, question_number, read_answers
+from calibrant.io.answers import log_format, question_number, read_answers
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -116,20 +116,6 @@ def test_what_cannot_be_read_can_be_dropped_and_counted(tmp_path: Path) -> None:
     assert dict(found.dropped) == {"prediction out of range": 1, "invalid label": 1}
 
 
-def test_partial_credit_is_seen(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "x.jsonl", [{"p": 0.4, "correct": 0.5}, {"p": 0.4, "correct": 1}])
-    assert read_answers(path).has_partial_credit
-
-
-def test_an_answer_without_a_score_or_a_confidence_stays_as_missing(tmp_path: Path) -> None:
-    path = write_lines(
-        tmp_path / "x.jsonl", [{"p": None, "correct": 1}, {"p": 0.2}, {"p": 0.2, "correct": 0}]
-    )
-    answers = read_answers(path)
-    np.testing.assert_array_equal(np.isnan(answers.y_prob), [True, False, False])
-    np.testing.assert_array_equal(np.isnan(answers.y_true), [False, True, False])
-
-
 @pytest.mark.parametrize(
     ("row", "argument", "cure"),
     [
@@ -177,10 +163,6 @@ def test_missing_fields_broken_lines_and_empty_files(tmp_path: Path) -> None:
     assert refusal(broken, on_invalid="skip").argument == "on_invalid"
 
 
-def test_a_nan_is_a_missing_confidence() -> None:
-    assert as_probability(math.nan) is None
-
-
 # -- lm-evaluation-harness -----------------------------------------------------------------------
 
 
@@ -201,14 +183,6 @@ def test_shares_of_the_choices(tmp_path: Path) -> None:
     assert "'acc'" in answers.probability
 
 
-def test_shares_per_character_go_with_acc_norm(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "samples_x.jsonl", [choice_sample(0, [-1.0, -1.0], 1.0)])
-    answers = read_answers(path, probability="normalised")
-    np.testing.assert_allclose(answers.y_prob, [1 / (1 + math.exp(-0.5))])
-    assert answers.y_true.tolist() == [0.0]
-    assert "'acc_norm'" in answers.probability
-
-
 def test_choices_that_are_asked_again_without_the_question_do_not_count(tmp_path: Path) -> None:
     """As the harness does for `acc_mutual_info`."""
     prompts = [["Q", " yes"], ["Q", " no"], ["", " yes"], ["", " no"]]
@@ -218,14 +192,6 @@ def test_choices_that_are_asked_again_without_the_question_do_not_count(tmp_path
     answers = read_answers(write_lines(folder / "samples_t.jsonl", rows))
     np.testing.assert_allclose(answers.y_prob, [1 / (1 + math.exp(-1))])
     assert answers.groups["model"].tolist() == ["org/model"]
-
-
-def test_choices_in_the_prompt_have_no_length_of_their_own(tmp_path: Path) -> None:
-    rows = [choice_sample(0, [-1.0, -2.0], 1.0, arguments=[["Ann", " ran."], ["Bob", " ran."]])]
-    path = write_lines(tmp_path / "samples_t.jsonl", rows)
-    assert read_answers(path).n == 1
-    error = refusal(path, probability="normalised", correct="acc")
-    assert '`probability="choices"`' in error.hint
 
 
 def test_generated_text_that_states_a_confidence(tmp_path: Path) -> None:
@@ -361,14 +327,6 @@ def test_inspect_archive_as_inspect_packs_it(tmp_path: Path) -> None:
     assert (answers.abstained, answers.cluster.tolist()) == (1, numbers(["t/1", "t/3"]))
 
 
-def test_inspect_metadata_comes_first_unless_told_otherwise(tmp_path: Path) -> None:
-    path = tmp_path / "log.json"
-    sample = inspect_sample(1, True, "Confidence: 10%", confidence="80%")
-    path.write_text(json.dumps(inspect_log([sample])))
-    assert read_answers(path).y_prob.tolist() == [0.8]
-    assert read_answers(path, probability="stated").y_prob.tolist() == [0.1]
-
-
 def test_a_confidence_in_metadata_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     samples = [inspect_sample(1, "C", "x", confidence="high"), inspect_sample(2, "I", "y", p=0.4)]
@@ -485,30 +443,7 @@ def test_what_a_log_of_openais_evals_lacks(tmp_path: Path) -> None:
     assert refusal(evals_log(path, [("", "match", {"correct": True})])).argument == "question"
 
 
-@pytest.mark.parametrize(
-    ("field", "form"),
-    [("logprobs", "sum"), ("option_logprobs", "choices")],
-    ids=["tokens", "options"],
-)
-def test_a_log_without_confidences_says_what_it_has(tmp_path: Path, field: str, form: str) -> None:
-    path = write_lines(tmp_path / "x.jsonl", [{"question_id": 1, field: [-0.1], "correct": True}])
-    assert f'`form="{form}"`' in refusal(path).hint
-
-
 # -- a document that is one object --------------------------------------------------------------------
-
-
-def test_an_inspect_log_may_be_compressed(tmp_path: Path) -> None:
-    sample = {
-        "id": 1,
-        "scores": {"match": {"value": "C", "metadata": {"confidence": 0.7}}},
-        "output": {"choices": [{"message": {"content": "4"}}]},
-    }
-    path = tmp_path / "log.json.gz"
-    path.write_bytes(
-        gzip.compress(json.dumps({"eval": {"task": "t"}, "samples": [sample]}).encode())
-    )
-    assert read_answers(path).y_prob.tolist() == [0.7]
 
 
 @pytest.mark.parametrize(
