@@ -1,47 +1,130 @@
-"""The map of the house is true: its paths exist, and no room is left out."""
+"""The architecture holds: data flows one way, each extension point is one place, the map's paths exist."""
 
-import inspect
+import ast
 import re
+import tomllib
 from pathlib import Path
 
-import calibrant as cal
+import pytest
+
+from calibrant.cli.options import app, load_verbs
+from calibrant.inference.profile import PROFILES, as_profile
+from calibrant.io.files import formats
+from calibrant.recalibration.learned_map import registered_maps
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "calibrant"
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")}
+
+UPWARD = {
+    ("inference/profile.py", "calibrant.profiles"),  # loads the built-in profiles: a registry
+}
 
 
-def test_every_module_of_the_walk_exists():
-    walk = TEXT.split("## One number")[1]
-    named = re.findall(r"`((?:cli|io|data|inference|measures)/[\w.]+)`", walk)
-    assert named
-    missing = [
-        name
-        for name in named
-        if not any(
-            (ROOT / "src/calibrant" / f"{name}{end}").exists() for end in ("", ".py", ".pyx")
-        )
+def layers():
+    """Room to the number of its layer, 0 at the top, as import-linter reads them."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    return {
+        name: depth
+        for depth, layer in enumerate(contract["layers"])
+        for name in re.findall(r"calibrant\.(\w+)", layer)
+    }
+
+
+def imported(tree):
+    """Modules of calibrant that a module imports anywhere, by a statement or by name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "calibrant":
+            yield from (f"calibrant.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield node.module
+        elif isinstance(node, ast.Call) and node.args:
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            name = node.args[0]
+            if called in ("import_module", "__import__") and isinstance(name, ast.Constant):
+                yield name.value
+
+
+def room_of(path):
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return parts[0]
+
+
+def test_every_room_has_a_layer():
+    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    modules = {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"}
+    assert rooms | modules == set(layers())
+
+
+def test_imports_go_down_even_inside_functions():
+    layer, wrong, exceptions = layers(), [], set()
+    for path, tree in TREES.items():
+        own = room_of(path)
+        if own not in layer:  # the facade and `python -m calibrant`
+            continue
+        for module in imported(tree):
+            top, _, rest = module.partition(".")
+            other = rest.partition(".")[0]
+            if top != "calibrant" or other == own or other not in layer:
+                continue
+            place = path.relative_to(SOURCE).as_posix(), module
+            if layer[other] <= layer[own]:
+                (exceptions.add if place in UPWARD else wrong.append)(place)
+    assert wrong == []
+    assert exceptions == UPWARD
+
+
+def decorated(decorator, folder):
+    """Functions and classes under a decorator, which stand in one room."""
+    found = []
+    for path, tree in TREES.items():
+        for node in tree.body:
+            for one in getattr(node, "decorator_list", ()):
+                call = one.func if isinstance(one, ast.Call) else one
+                if getattr(call, "id", None) == decorator:
+                    assert path.is_relative_to(SOURCE / folder), path
+                    found.append(node.name)
+    return sorted(found)
+
+
+def test_a_decorator_is_all_that_a_map_a_format_a_profile_or_a_verb_needs():
+    maps = sorted(one.__name__ for one in registered_maps().values())
+    assert decorated("register", "recalibration") == maps
+    readers = sorted(one.opened.__name__ for one in formats().values())
+    assert decorated("file_format", "io") == readers
+    as_profile("clinical")
+    assert decorated("profile", "profiles") == sorted(PROFILES)
+    load_verbs()
+    verbs = sorted(one.callback.__name__ for one in app.registered_commands)
+    assert decorated("verb", "cli") == verbs
+
+
+@pytest.mark.parametrize(
+    "name", ["register", "file_format", "profile", "register_theme", "verb", "MEASURES", "DIALECTS"]
+)
+def test_an_extension_point_is_single(name):
+    homes = [
+        path
+        for path, tree in TREES.items()
+        for node in tree.body
+        if getattr(node, "name", None) == name
+        or name in [getattr(t, "id", None) for t in getattr(node, "targets", ())]
+        or getattr(getattr(node, "target", None), "id", None) == name
     ]
-    assert missing == []
+    assert len(homes) == 1, homes
+
+
+def test_every_path_of_the_map_exists():
+    named = re.findall(r"`(src/calibrant/[\w./]*)`", TEXT)
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_every_room_is_on_the_map():
-    rooms = [path.parent.name for path in (ROOT / "src/calibrant").glob("*/__init__.py")]
+    rooms = [path.parent.name for path in SOURCE.glob("*/__init__.py")]
     assert [room for room in rooms if f"`{room}/`" not in TEXT] == []
-
-
-def test_no_verb_has_more_than_ten_arguments():
-    """Besides those that say what is read: `data`, `scale` and the reading options in `**options`."""
-    many = {}
-    for name in cal.__all__:
-        value = getattr(cal, name)
-        if not callable(value):
-            continue
-        parameters = inspect.signature(value).parameters
-        own = [
-            key
-            for key, one in parameters.items()
-            if one.kind is not one.VAR_KEYWORD and key not in ("data", "scale")
-        ]
-        if len(own) > 10:
-            many[name] = own
-    assert many == {}

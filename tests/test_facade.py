@@ -1,4 +1,4 @@
-"""What the lazy facade offers and what type checkers are told of it are the same."""
+"""What the lazy packages offer and what type checkers are told of them are the same."""
 
 import ast
 import importlib
@@ -9,34 +9,57 @@ import pytest
 
 import calibrant
 
-STUB = Path(__file__).parents[1] / "src" / "calibrant" / "__init__.pyi"
+STUBS = sorted(Path(calibrant.__file__).parent.rglob("__init__.pyi"))
+PACKAGES = [
+    ".".join(stub.parent.relative_to(Path(calibrant.__file__).parents[1]).parts) for stub in STUBS
+]
 
 
-def test_the_stub_names_what_the_facade_loads_and_where_from():
-    told, overloaded = {"__version__": "calibrant"}, set()
-    for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):  # only `import x as x` is public in a stub
-            told |= {alias.name: node.module for alias in node.names if alias.asname}
-        elif isinstance(node, ast.FunctionDef):
-            overloaded.add(node.name)
-    loaded = {name: f"calibrant.{home}" for name, home in calibrant._HOME.items()}
-    assert overloaded == calibrant._TAKE_DATA & set(loaded)
-    told |= {name: loaded[name] for name in overloaded}
-    assert told == {"__version__": "calibrant", **loaded}
-    assert sorted(told) == sorted(calibrant.__all__)
-    assert set(dir(calibrant)) == {*calibrant.__all__, *calibrant._ROOMS}
-    assert len(calibrant._HOME) <= 28
+def told(package: str) -> dict[str, str]:
+    """Public names of a stub, and the modules that they come from."""
+    stub = Path(importlib.import_module(package).__file__).with_suffix(".pyi")
+    return {
+        alias.name: node.module
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom)  # only `import x as x` is public in a stub
+        for alias in node.names
+        if alias.asname == alias.name
+    }
 
 
-@pytest.mark.parametrize("name", calibrant.__all__)
-def test_every_public_name_loads_and_has_a_docstring(name):
-    value = getattr(calibrant, name)
-    assert name == "__version__" or value.__doc__
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_offers_what_its_stub_names(package):
+    loaded = importlib.import_module(package)
+    names = told(package)
+    assert sorted(names) == dir(loaded) == list(loaded.__all__)
+    for name, home in names.items():
+        value = getattr(loaded, name)
+        assert value is getattr(importlib.import_module(home), name)
+        assert value.__doc__ or not callable(value), name
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        loaded.nothing_of_the_kind  # noqa: B018
 
 
-@pytest.mark.parametrize("room", ["inference", "decisions", "plotting"])
-def test_a_verb_stays_a_verb_after_the_module_of_its_name_is_loaded(room):
-    package = importlib.import_module(f"calibrant.{room}")
-    for name, home in package._HOME.items():
-        importlib.import_module(f"calibrant.{home}")
-        assert not inspect.ismodule(getattr(package, name)), f"calibrant.{room}.{name}"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_function_stays_a_function_after_the_module_of_its_name_is_loaded(package):
+    loaded = importlib.import_module(package)
+    for name, home in told(package).items():
+        module = importlib.import_module(home)
+        assert getattr(loaded, name) is getattr(module, name), name
+
+
+def test_functions_of_the_facade_have_few_arguments():
+    """Besides those that say what is read: `data`, `scale` and the reading options in `**options`."""
+    many = {}
+    for name in told("calibrant"):
+        if not callable(getattr(calibrant, name)):
+            continue
+        parameters = inspect.signature(getattr(calibrant, name)).parameters
+        own = [
+            key
+            for key, one in parameters.items()
+            if one.kind is not one.VAR_KEYWORD and key not in ("data", "scale")
+        ]
+        if len(own) > 10:
+            many[name] = own
+    assert many == {}

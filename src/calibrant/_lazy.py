@@ -29,7 +29,7 @@ def attach_stub(
     stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
     homes = {
         name: module
-        for module, name in re.findall(r"^from (\S+) import \w+ as (\w+)$", stub, re.MULTILINE)
+        for module, name in re.findall(r"^from (\S+) import \(?\s*\w+ as (\w+)", stub, re.MULTILINE)
     }
 
     def load(name: str) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from textwrap import fill
 from typing import Any, Literal
 
@@ -259,15 +258,6 @@ class GroupAssessments(Mapping[Any, Assessment]):
         return group_difference(
             self.sketches[first], self.sketches[second], confidence=self.confidence
         )
-
-    def plot(self, ax: Any = None, **look: Any) -> Any:
-        """Forest plot: every group's error with its interval and noise floor, the worst on top.
-
-        See `calibrant.plotting.forest.forest_plot`, whose `plot` this is.
-        """
-        # Pictures know assessments, and not the other way round: so by name.
-        forest = import_module("calibrant.plotting.forest")
-        return forest.forest_plot(self).plot(ax, **look)
 
     def rows(self) -> list[list[str]]:
         """Cells of the text table, a header first."""
