@@ -81,12 +81,7 @@ class CalibrantError(Exception):
         row: int | None = None,
         file: str | None = None,
         hint: str | None = None,
-        **legacy: Any,
     ) -> None:
-        if legacy or (argument is not None and f"`{argument}" not in message):
-            from calibrant import _legacy_errors as old
-
-            message, row, file, hint = old.rendered(message, argument, row, file, hint, legacy)
         super().__init__(message)
         self.message = message
         self.argument = argument
@@ -94,18 +89,8 @@ class CalibrantError(Exception):
         self.file = file
         self.hint = hint
 
-    def but(self, **changed: Any) -> Self:  # of the old message language
-        from calibrant import _legacy_errors as old
-
-        return old.but(self, changed)
-
     def at(
-        self,
-        *,
-        row: int | None = None,
-        file: str | None = None,
-        group: str | None = None,
-        **legacy: Any,
+        self, *, row: int | None = None, file: str | None = None, group: str | None = None
     ) -> Self:
         """The same error at a row, in a file or in a group that is known by now."""
         other = type(self).__new__(type(self), *self.args)
@@ -115,7 +100,6 @@ class CalibrantError(Exception):
         places = [
             f"row {row}" if row is not None and self.row is None else "",
             f"group {group}" if group is not None else "",
-            *(f"{name} {value}" for name, value in legacy.items() if value is not None),
             file if file is not None and self.file is None else "",
         ]
         place = " of ".join(filter(None, places))
@@ -184,22 +168,8 @@ class MissingDependency(CalibrantError, ImportError):
 class CalibrantWarning(UserWarning):
     """Something is probably not what the caller meant, though it can be computed."""
 
-    def __init__(self, message: str, **legacy: Any) -> None:
-        if legacy:
-            message = str(CalibrantError(message, **legacy))
-        super().__init__(message)
-
 
 def _rebuilt(kind: type[Any], arguments: tuple[Any, ...], state: Mapping[str, Any]) -> Any:
     error = kind.__new__(kind, *arguments)
     error.__dict__.update(state)
     return error
-
-
-# Names of the old message language, until the last room that uses them is rewritten.
-def __getattr__(name: str) -> Any:
-    from calibrant import _legacy_errors as old
-
-    if name in old.__all__:
-        return getattr(old, name)
-    raise AttributeError(f"module 'calibrant.errors' has no attribute {name!r}")

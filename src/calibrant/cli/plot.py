@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from calibrant.cli.options import Grouping, Measuring, Picture, Reading, verb
@@ -11,6 +12,7 @@ from calibrant.errors import InputError
 __all__ = ["PICTURES", "plot", "save_picture"]
 
 PICTURES = (".svg", ".pdf", ".png")
+Layout = Literal["overlay", "grid", "forest"]
 
 
 @verb(
@@ -26,7 +28,7 @@ def plot(
     picture: Picture,
     kind: Literal["smooth", "binned", "isotonic", "cumulative", "forest"] = "smooth",
     attributes: bool = False,
-    layout: Literal["overlay", "grid", "forest"] | None = None,
+    layout: Layout | None = None,
     output: str = "diagram.svg",
     open: bool = False,
 ) -> None:
@@ -66,7 +68,7 @@ def plot(
         finding: Any = assessed(samples, grouping, measuring)
         diagrams = {"forest": forest_plot(finding if samples.by else {"all rows": finding})}
     else:
-        draw = {
+        draw: Callable[..., Any] = {
             "smooth": plotting.reliability_diagram,
             "binned": plotting.binned_diagram,
             "isotonic": plotting.isotonic_diagram,
@@ -88,7 +90,7 @@ def plot(
 
 
 def save_picture(
-    diagrams: dict[str, Any], path: Any, picture: Picture, layout: str | None = None
+    diagrams: dict[str, Any], path: Any, picture: Picture, layout: Layout | None = None
 ) -> None:
     """Write one diagram, or several in one picture."""
     from calibrant.plotting import Diagrams

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE
 from calibrant._format import decimals
+from calibrant.data.rows import InputOptions
 from calibrant.decisions.net_benefit import NetBenefit, net_benefit
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
@@ -214,8 +215,9 @@ def decision_curve(
     """
     if isinstance(y_true, NetBenefit):
         return DecisionCurve(y_true)
+    reading: InputOptions = options
     if data is not None:
-        y_true, y_prob, cluster, options = sample_from(
+        y_true, y_prob, cluster, reading = sample_from(
             data, y_true, y_prob, options, cluster=cluster
         )
     return DecisionCurve(
@@ -227,6 +229,6 @@ def decision_curve(
             recalibrator=recalibrator,
             confidence=confidence,
             seed=random_state,
-            **options,
+            **reading,
         )
     )

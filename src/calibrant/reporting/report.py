@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -20,7 +20,7 @@ from calibrant.data.rows import InputOptions, has_classes
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, Option, TypeName, Where
+from calibrant.errors import InputError, show_value
 from calibrant.inference.assess import assess, read_clustered
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
@@ -84,11 +84,8 @@ class Report:
         target = Path(path)
         if target.suffix.lower() not in FORMATS:
             raise InputError(
-                "must end in {formats}",
+                f"`path` must end in {', '.join(FORMATS)}; got {show_value(target.name)}.",
                 argument="path",
-                seen=target.name,
-                cure="Give the file one of these endings.",
-                formats=", ".join(FORMATS),
             )
         text = {".html": "html", ".md": "markdown", ".json": "json"}[target.suffix.lower()]
         with replaced_when_whole(target) as file:
@@ -192,13 +189,12 @@ def report(
     'report.html'
     """
     if data is not None:
-        reading = options
         again = (
             not isinstance(data, Sketch | Sketches | Iterator) and by is None and cluster is None
         )
         classes = again and options.get("multiclass") is not None and not options.get("per_file")
-        names = {"y_true": y_true, "y_prob": y_prob}
-        y_true, y_prob, cluster, options = sample_from(
+        columns = {"y_true": y_true, "y_prob": y_prob}
+        y_true, y_prob, cluster, rest = sample_from(
             data,
             y_true,
             y_prob,
@@ -220,29 +216,30 @@ def report(
             limit=limit,
             assessment=assessment,
             profile=profile,
-            **options,
+            **rest,
         )
-        return made.with_classes(scan_classes(data, **names, **reading)) if classes else made
+        return made.with_classes(scan_classes(data, **columns, **options)) if classes else made
+    reading: InputOptions = options
     if isinstance(y_true, GroupAssessments):
-        _require_nothing_else(y_prob=y_prob, cluster=cluster, assessment=assessment, **options)
+        _require_nothing_else(y_prob=y_prob, cluster=cluster, assessment=assessment, **reading)
         return _page(y_true, y_true.sketches, title, limit)
     settings: dict[str, Any] = {"confidence": confidence, "profile": profile}
     finding: GroupAssessments | Assessment
     sketches: Mapping[Any, Sketch]
     parts: dict[Hashable, Halves] = {}
     many = not isinstance(y_prob, Mapping) and has_classes(
-        y_prob, options.get("multiclass"), options.get("classes")
+        y_prob, reading.get("multiclass"), reading.get("classes")
     )
-    if many and options.get("multiclass") in ("top_label", "classwise"):
+    if many and reading.get("multiclass") in ("top_label", "classwise"):
         _require_nothing_else(assessment=assessment)
-        finding = assess_by(y_true, y_prob, cluster=cluster, scale=scale, **settings, **options)
+        finding = assess_by(y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading)
         sketches = finding.sketches
     elif isinstance(y_true, Sketches) and y_true.by == (cluster,):  # clusters alone are one sample
-        _require_nothing_else(y_prob=y_prob, assessment=assessment, **options)
+        _require_nothing_else(y_prob=y_prob, assessment=assessment, **reading)
         finding = assess(y_true, cluster=cluster, scale=scale, **settings)
         sketches = {"predictions": y_true.total()}
     elif isinstance(y_true, Mapping):
-        _require_nothing_else(y_prob=y_prob, assessment=assessment, **options)
+        _require_nothing_else(y_prob=y_prob, assessment=assessment, **reading)
         by = y_true.by if isinstance(y_true, Sketches) else "group"
         groups = Sketches({key: _own(key, one, scale) for key, one in y_true.items()}, by=by)
         apart = tuple(name for name in groups.by if name != cluster)
@@ -250,29 +247,29 @@ def report(
         finding = assess_by(groups, cluster=cluster, limit=most, **settings)
         sketches = finding.sketches
     elif isinstance(y_prob, Mapping):
-        finding = _models(y_true, y_prob, cluster, scale, limit, settings, options)
+        finding = _models(y_true, y_prob, cluster, scale, limit, settings, reading)
         sketches = finding.sketches
-        names = finding if cluster is not None else ()
+        names: Iterable[Any] = finding if cluster is not None else ()
         parts = {
-            name: _halves(y_true, y_prob[name], cluster, sketches[name], random_state, options)
+            name: _halves(y_true, y_prob[name], cluster, sketches[name], random_state, reading)
             for name in names
         }
     else:
-        sketch = as_sketch(y_true, y_prob, scale=scale, **options)
+        sketch = as_sketch(y_true, y_prob, scale=scale, **reading)
         sketches = {"predictions": sketch}
         finding = assessment or assess(
-            y_true, y_prob, cluster=cluster, scale=scale, **settings, **options
+            y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading
         )
         if cluster is not None:
-            parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, random_state, options)}
+            parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, random_state, reading)}
     made = _page(finding, sketches, title, limit, parts)
     if isinstance(y_prob, Mapping) and 1 < len(y_prob) <= MOST_COMPARED:
         paired = compare(
-            y_true, y_prob, cluster=cluster, confidence=confidence, scale=scale, **options
+            y_true, y_prob, cluster=cluster, confidence=confidence, scale=scale, **reading
         )
         made = Report(replace(made.summary, comparison=paired))
     return (
-        made.with_classes(_classes(y_true, y_prob, options)) if many and cluster is None else made
+        made.with_classes(_classes(y_true, y_prob, reading)) if many and cluster is None else made
     )
 
 
@@ -302,9 +299,8 @@ def _require_nothing_else(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(
-                "cannot be passed beside sketches or assessments, which hold it already",
+                f"`{name}` cannot be passed beside sketches or assessments, which hold it already.",
                 argument=name,
-                cure="Leave it out.",
             )
 
 
@@ -312,12 +308,10 @@ def _own(key: Any, sketch: Any, scale: str | Scale | None) -> Sketch:
     """The sketch of a group, which may be empty."""
     if not isinstance(sketch, Sketch):
         raise InputError(
-            "must hold sketches, where there are no predictions beside it",
+            "`y_true` must hold sketches, where there are no predictions beside it; group "
+            f"{show_value(key)} is a {type(sketch).__name__}.",
             argument="y_true",
-            seen=TypeName.of(sketch),
-            where=Where(group=repr(key)),
-            cure="Arrays of several models go into {y_prob}, by name.",
-            y_prob=Option("y_prob"),
+            hint="Arrays of several models go into `y_prob`, by name.",
         )
     return as_sketch(sketch, scale=scale) if sketch.n else sketch
 
