@@ -68,12 +68,12 @@ def plot(
         finding: Any = assessed(samples, grouping, measuring)
         diagrams = {"forest": forest_plot(finding if samples.by else {"all rows": finding})}
     else:
-        draw: Callable[..., Any] = {
+        kinds: dict[str, Callable[..., Any]] = {
             "smooth": plotting.reliability_diagram,
             "binned": plotting.binned_diagram,
             "isotonic": plotting.isotonic_diagram,
             "cumulative": plotting.cumulative_diagram,
-        }[kind]
+        }
         groups = _largest(samples.sketches, grouping.max_groups)
         options: dict[str, Any] = {"confidence": measuring.confidence}
         if attributes:
@@ -81,7 +81,7 @@ def plot(
                 raise InputError("`attributes` needs axes of probabilities.", argument="attributes")
             options["attributes"] = True
             layout = layout or "grid"
-        diagrams = {name: draw(sketch, **options) for name, sketch in groups.items()}
+        diagrams = {name: kinds[kind](sketch, **options) for name, sketch in groups.items()}
     save_picture(diagrams, path, picture, layout)
     for name, diagram in diagrams.items():
         note(f"{name}: {diagram.label}")
