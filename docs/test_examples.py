@@ -108,7 +108,7 @@ def test_the_reference_lists_every_map() -> None:
 
 @pytest.mark.parametrize("shown", SHOWN)
 def test_every_name_in_the_reference_has_an_example(shown: str) -> None:
-    """A function, a class to be made by the reader, or something in a module; results show in what returns them."""
+    """Functions, classes that readers make, and modules; results are shown by what returns them."""
     where, members = _source_of(shown)
     texts = [ast.get_docstring(node) or "" for node in members if not _is_result(node)]
     assert members, f"{shown} shows nothing"
