@@ -545,7 +545,17 @@ PROFILES: dict[str, Callable[..., Profile]] = {}
 
 
 def profile(make: Callable[..., Profile]) -> Callable[..., Profile]:
-    """Decorator that registers a function as the profile of its name."""
+    """Decorator that registers a function as the profile of its name.
+
+    Examples
+    --------
+    >>> @profile
+    ... def nothing() -> Profile:
+    ...     return Profile("nothing", {})
+    >>> as_profile("nothing").name
+    'nothing'
+    >>> del PROFILES["nothing"]
+    """
     PROFILES[make.__name__] = make
     return make
 
