@@ -132,7 +132,7 @@ def perform(cell: tuple[str, int, bool], chunk: int) -> Held:
         if not 2 <= y.sum() <= n - 2:
             continue
         for profile in (clinical(thresholds=THRESHOLDS), weather()):
-            found = cal.assess(y, p, cluster=groups, profile=profile, seed=seed)
+            found = cal.assess(y, p, cluster=groups, profile=profile)
             for one in found.profile.quantities:
                 if one.name in exact and one.name not in OWN_TRUTH:
                     note(held, one.name, one.low, one.high, exact[one.name])
