@@ -37,6 +37,10 @@ DEFAULT_NODES = 1 << 16
 CLASSWISE_NODES = 1 << 12
 MAX_NODES = 1 << 24
 CONVERGED = 1e-5
+GATHERED = 1 << 18
+"""Entries of small batches that are counted together: on a GPU, starting an operation costs more than
+counting so few."""
+STATES = frozenset(("counts", "offsets", "refused"))
 MAX_STEPS = 60
 Kind = Literal["confidence", "top_label", "classwise"]
 Task = Literal["binary", "multiclass"]
@@ -84,6 +88,8 @@ class _TableMetric(Metric):  # type: ignore[misc]
                 argument="ignore_index",
             )
         self._of_batch = False
+        self._gathered: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._entries, self._form = 0, None
         self.nodes = nodes
         self.from_logits = from_logits
         self.ignore_index = ignore_index
@@ -97,6 +103,51 @@ class _TableMetric(Metric):  # type: ignore[misc]
         read_as = "logits" if from_logits else "probabilities"
         self._reading = f"{kind}_{read_as}_ignoring_{ignore_index}"
         self.add_state(self._reading, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+
+    def __getattribute__(self, name: str) -> Any:
+        """States as they are with every batch counted, whoever reads them."""
+        if name in STATES and self.__dict__.get("_gathered"):
+            self._count_gathered()
+        return super().__getattribute__(name)
+
+    def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
+        """Add a batch of predictions and targets.
+
+        A small batch of the same form as the one before is kept until there are enough, so the first of each
+        form is checked at once.
+        """
+        tensors = isinstance(preds, torch.Tensor) and isinstance(target, torch.Tensor)
+        form = tensors and [(a.shape[1:], a.dtype, a.device, a.ndim) for a in (preds, target)]
+        if (
+            not form
+            or self._of_batch
+            or form != self._form
+            or preds.shape[:1] != target.shape[:1]
+            or preds.numel() * 2 > GATHERED
+        ):
+            self._count_gathered()
+            self._add(self._rows(preds, target))
+            self._form = form
+            return
+        self._gathered.append((preds.detach().clone(), target.detach().clone()))
+        self._entries += preds.numel()
+        if self._entries > GATHERED:
+            self._count_gathered()
+
+    def _count_gathered(self) -> None:
+        batches, self._gathered, self._entries = self._gathered, [], 0
+        if batches:
+            preds, target = (torch.cat(column) for column in zip(*batches, strict=True))
+            self._add(self._rows(preds, target))
+
+    def _rows(self, preds: torch.Tensor, target: torch.Tensor) -> Batch:
+        """Rows of a batch, as they are counted."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Forget everything that was added."""
+        self._gathered, self._entries = [], 0
+        super().reset()
 
     @torch.jit.unused  # type: ignore[untyped-decorator]
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -249,9 +300,8 @@ class BinarySmoothECE(_TableMetric):
             **options,
         )
 
-    def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
-        """Add a batch: predictions and targets of one shape."""
-        self._add(binary_rows(preds, target, self.from_logits, self.ignore_index))
+    def _rows(self, preds: torch.Tensor, target: torch.Tensor) -> Batch:
+        return binary_rows(preds, target, self.from_logits, self.ignore_index)
 
     def _measured(self) -> Any:
         return self._values()[0][0]
@@ -316,10 +366,9 @@ class MulticlassSmoothECE(_TableMetric):
         self.kind = kind
         self.average = average
 
-    def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
-        """Add a batch: predictions [n, classes, ...] and class indices [n, ...]."""
+    def _rows(self, preds: torch.Tensor, target: torch.Tensor) -> Batch:
         settings = self.kind, self.num_classes, self.from_logits, self.ignore_index
-        self._add(class_rows(preds, target, *settings))
+        return class_rows(preds, target, *settings)
 
     def _measured(self) -> torch.Tensor:
         values, rows = self._values()
