@@ -36,14 +36,6 @@ LONG, LONG_BELOW_THE_FIRST = 17, 7
 FIGURE = re.compile(r"!\[[^\]]*\]\((?P<path>figures/[^)#]+)(?:#[^)]*)?\)")
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List the pages of evidence, which are made by commands and come and go with them."""
-    names = sorted(page.name for page in Path(config.docs_dir).glob("evidence/*.md"))
-    names.sort(key=lambda name: name != "index.md")
-    config.nav.insert(-1, {"Evidence": [f"evidence/{name}" for name in names]})
-    return config
-
-
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Run the examples of every page: the site shows what they print and the figures that they save.
 
