@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from html import escape
 from math import floor, isinf, isnan, log10
 from sys import float_info
 
@@ -10,11 +11,13 @@ from calibrant.errors import show_value
 
 __all__ = [
     "SMALLEST_P_VALUE",
+    "aligned",
     "common_length",
     "common_start",
     "decimals",
     "distinct_parts",
     "group_text",
+    "html_table",
     "p_equation",
     "p_text",
     "percent",
@@ -146,3 +149,30 @@ def group_text(value: object) -> str:
     if not isinstance(value, str) or text.strip():
         return text
     return f"'{text}'" if text else "(empty)"
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
+    """Text table whose columns are to the right, but for these.
+
+    Examples
+    --------
+    >>> print(aligned([["name", "n"], ["a", "10"]]))
+    name   n
+    a     10
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if k in left else text.rjust(width)
+            for k, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """HTML table with a header first."""
+    header, *body = rows
+    lines = ["".join(f"<th>{escape(text)}</th>" for text in header)]
+    lines += ["".join(f"<td>{escape(text)}</td>" for text in row) for row in body]
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"

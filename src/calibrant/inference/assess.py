@@ -39,7 +39,6 @@ from calibrant.measures.smooth_ece import smooth_ece_result
 __all__ = [
     "assess",
     "assessment_and_test",
-    "assessment_of",
     "counted",
     "read_clustered",
     "warn_of_few_units",
@@ -131,8 +130,8 @@ def assess(
     pairs, codes = None, None
     stacked: Stacked | None = None
     if isinstance(y_true, Sketches):
-        total, stacked = _clusters_of_sketches(y_true, cluster)
-        sketch = as_sketch(total, y_prob, scale=scale, **reading)
+        stacked = clusters_of_sketches(y_true, cluster)
+        sketch = as_sketch(y_true.total(), y_prob, scale=scale, **reading)
         clusters = ClusterResiduals.of_sketches(sketch.scale, stacked)
     elif isinstance(y_true, Sketch):
         if cluster is not None:
@@ -164,20 +163,6 @@ def assess(
         return assessment
     sample = Sample(sketch, assessment, pairs, codes, () if stacked is None else stacked)
     return replace(assessment, profile=asked.measured(sample))
-
-
-def assessment_of(
-    sketch: Sketch,
-    clusters: ClusterResiduals | None = None,
-    *,
-    pairs: Rows | None = None,
-    margin: float | None = None,
-    confidence: float,
-) -> Assessment:
-    """Assessment of a sketch, of dependent rows where clusters are given; the log loss is that of `pairs`."""
-    return assessment_and_test(sketch, clusters, pairs=pairs, margin=margin, confidence=confidence)[
-        0
-    ]
 
 
 def assessment_and_test(
@@ -269,17 +254,6 @@ def counted(pairs: Rows, sketch: Sketch) -> Sketch:
     used = counts.any(axis=1)
     rows = Columns(columns.cells[used], counts[used], offsets[used])
     return Sketch(rows, nodes=sketch.nodes, scale=sketch.scale, dropped=sketch.dropped)
-
-
-def _clusters_of_sketches(sketches: Sketches, cluster: Any) -> tuple[Sketch, Stacked]:
-    """The total of sketches by cluster, and the sketch of each."""
-    if not isinstance(cluster, str) or cluster not in sketches.by:
-        raise InputError(
-            f"`cluster` must name a column of the sketches; it is {show_value(cluster)}.",
-            argument="cluster",
-            hint=f"Columns: {', '.join(sketches.by)}. For one assessment a group, use `assess_by`.",
-        )
-    return sketches.total(), clusters_of_sketches(sketches, cluster)
 
 
 def read_clustered(

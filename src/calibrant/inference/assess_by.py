@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count, require_seed
 from calibrant.data.arrays import as_column
-from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes
+from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes, require_alone
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Sketches, Stacked
@@ -24,6 +24,7 @@ from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others
 from calibrant.inference.null_noise import has_weight
 from calibrant.inference.planning import detectable_error
 from calibrant.inference.profile import Profile, Sample, as_profile
+from calibrant.io.from_data import from_data
 from calibrant.io.group_keys import indexed
 from calibrant.io.progress import Progress
 from calibrant.io.scan import class_columns, scan, sketches_of_classes
@@ -108,14 +109,15 @@ def assess_by(
     seed = require_seed(seed)
     asked = None if profile is None else as_profile(profile)
     rows, unit = None, cluster
-    if isinstance(y_true, Sketches) or isinstance(data, Sketches):
-        sketches = _rolled_up(y_true, y_prob, data, by, cluster, scale, options)
-    elif data is None:
+    if isinstance(y_true, Sketches):
+        require_alone(y_true, y_prob, {"data": data, **options})  # type: ignore[typeddict-unknown-key]
+        y_true, data = None, y_true
+    if data is None:
         sketches, unit = _of_arrays(y_true, y_prob, by, cluster, scale, options)
         if unit is None and (cluster is not None or asked is not None):
             rows = _Rows.of(y_true, y_prob, by, cluster, options)
     else:
-        sketches = _scanned(data, y_true, y_prob, by, cluster, scale, options)
+        sketches = _of_data(y_true, y_prob, data, by, cluster, scale, options)
     parts = _largest(_parts_of(sketches, unit), limit, clustered=unit is not None)
     samples = _Samples(parts, rows, cluster)
     warn_of_hard_labels(samples.totals.values(), stacklevel=3)
@@ -123,13 +125,14 @@ def assess_by(
     groups = _assessed(names, samples, margin, float(confidence), correction, seed)
     if asked is None:
         return groups
-    profiled = []
-    for group in groups.groups:
-        if group.assessment is not None:
-            measured = asked.measured(samples.sample(group.key, groups[group.key]))
-            group = replace(group, assessment=replace(group.assessment, profile=measured))
-        profiled.append(group)
-    return replace(groups, groups=tuple(profiled))
+
+    def with_profile(group: GroupAssessment) -> GroupAssessment:
+        if group.assessment is None:
+            return group
+        measured = asked.measured(samples.sample(group.key, group.assessment))
+        return replace(group, assessment=replace(group.assessment, profile=measured))
+
+    return replace(groups, groups=tuple(map(with_profile, groups.groups)))
 
 
 def _assessed(
@@ -311,68 +314,27 @@ def _largest(parts: Parts, limit: int | None, *, clustered: bool) -> Parts:
 # -- sketches by group -------------------------------------------------------------------------
 
 
-def _rolled_up(
+def _of_data(
     y_true: Any,
     y_prob: Any,
     data: Any,
     by: Any,
     cluster: Any,
     scale: str | Scale | None,
-    options: InputOptions,
+    options: Any,
 ) -> Sketches:
-    """Sketches that were passed, by the groups that were asked for."""
-    sketches = data if isinstance(data, Sketches) else y_true
-    beside = {"y_true": None if sketches is y_true else y_true, "y_prob": y_prob}
-    beside |= {"data": None if sketches is data else data, **options}
-    for name, value in beside.items():
-        if value is not None:
-            raise InputError(
-                f"`{name}` cannot be passed beside sketches, which hold predictions, outcomes and weights.",
-                argument=name,
-            )
-    if scale is not None:
-        as_sketch(sketches.total(), scale=scale)  # refuses another
-    if by is None:
-        return sketches
-    names = (by,) if isinstance(by, str) else tuple(by)
-    if not names or not all(name in sketches.by for name in names):
-        raise InputError(
-            f"`by` must name columns that group the sketches; got {show_value(by)}.",
-            argument="by",
-            hint=f"These are: {', '.join(sketches.by)}.",
-        )
-    names = (*names, cluster) if cluster in sketches.by else names
-    return sketches.roll_up(*dict.fromkeys(names))
-
-
-def _scanned(
-    data: Any,
-    y_true: Any,
-    y_prob: Any,
-    by: Any,
-    cluster: Any,
-    scale: str | Scale | None,
-    options: Mapping[str, Any],
-) -> Sketches:
-    """Sketches of what `scan` reads, by group and cluster."""
-    for name, value in (("y_true", y_true), ("y_prob", y_prob)):
-        if value is None:
-            raise InputError(f"`{name}` must name a column of the data.", argument=name)
-    sketches = scan(
-        data,
-        y_true=y_true,
-        y_prob=y_prob,
-        by=None if isinstance(by, list | tuple | str) and not by else by,
-        cluster=cluster,
-        scale=PROBABILITY if scale is None else scale,
-        **options,
-    )
+    """Sketches of the columns of `data` by group and cluster; sketches stand for themselves."""
+    if not isinstance(data, Sketches) and isinstance(by, list | tuple | str) and not by:
+        by = None
+    sketches = from_data(y_true, y_prob, data, options, by=by, cluster=cluster, scale=scale)
     if not isinstance(sketches, Sketches) or sketches.by == (cluster,):
         raise InputError(
             f"`by` must name a column of the data, as nothing else makes groups; got {show_value(by)}.",
             argument="by",
             hint="Without groups, use `calibrant.assess`.",
         )
+    if scale is not None and sketches is data:
+        as_sketch(sketches.total(), scale=scale)  # refuses another
     return sketches
 
 

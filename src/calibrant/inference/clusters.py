@@ -166,7 +166,7 @@ def clusters_of_sketches(sketches: Sketches, cluster: Any) -> Stacked:
         raise InputError(
             f"`cluster` must name a column of the sketches; it is {show_value(cluster)}.",
             argument="cluster",
-            hint=f"Columns: {', '.join(sketches.by)}.",
+            hint=f"Columns: {', '.join(sketches.by)}. For one assessment a group, use `assess_by`.",
         )
     return clusters_with_weight(sketches.roll_up(cluster).stacked())
 

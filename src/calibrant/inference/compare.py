@@ -27,7 +27,7 @@ from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, TooFewRows, show_value
-from calibrant.inference.assess import assessment_and_test, assessment_of
+from calibrant.inference.assess import assessment_and_test
 from calibrant.inference.assessment import LARGE, LINE, Assessment
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes
 from calibrant.inference.correction import (
@@ -40,6 +40,7 @@ from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid, nodes_of, rows_on_nodes
 from calibrant.io.from_data import sample_from
+from calibrant.io.group_keys import indexed
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record, frame_of, plain
 
@@ -163,16 +164,9 @@ class Comparison(Record):
             f"{decimals(pair.high)}), {p_equation(pair.adjusted_p_value)}"
             for pair in self.differences
         ]
-        for part in (
-            texts,
-            ["", fill(f"differences of SmoothECE ({how}; {corrected})", LINE)],
-            pairs,
-        ):
-            indent = "" if part[0] == "" else "  "
-            lines += [
-                fill(line, LINE, initial_indent=indent, subsequent_indent=2 * indent)
-                for line in part
-            ]
+        how = fill(f"differences of SmoothECE ({how}; {corrected})", LINE)
+        lines += [_indented(line) for line in texts]
+        lines += ["", how, *map(_indented, pairs)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -339,19 +333,12 @@ def compare(
             groups=True,
         )
     if isinstance(y_true, Mapping):
-        if y_prob is not None or cluster is not None or reading:
-            raise InputError(
-                "`y_true` is a mapping of sketches, which hold outcomes and predictions already.",
-                argument="y_true",
-                hint="Pass the mapping of sketches alone.",
-            )
-        compared = _unpaired(_named(y_true), scale, confidence, random_state)
+        _require_sketches_alone(y_prob, cluster, *reading)
+        compared = _unpaired(_named(y_true), scale, confidence)
     else:
         require_one_sample(reading.get("multiclass"), "compare")
         models = models_of(y_prob, names)
-        compared = _paired(
-            y_true, models, cluster, confidence, random_state, scale, reading, stacklevel=4
-        )
+        compared = _paired(y_true, models, cluster, confidence, scale, reading, stacklevel=4)
     return _decided([compared], correction, confidence, random_state)[0]
 
 
@@ -409,11 +396,11 @@ def compare_by(
     for key, (outcomes, models, settings) in cases:
         try:
             if outcomes is None:
-                found[key] = _unpaired(models, None, confidence, random_state)
+                found[key] = _unpaired(models, None, confidence)
             else:
                 unit = settings.pop("cluster", None)
                 found[key] = _paired(
-                    outcomes, models, unit, confidence, random_state, None, settings, stacklevel=4
+                    outcomes, models, unit, confidence, None, settings, stacklevel=4
                 )
         except TooFewRows:
             too_few.append(key)
@@ -598,7 +585,6 @@ def _paired(
     y_prob: Mapping[str, Any],
     cluster: Any,
     confidence: float,
-    random_state: int,
     scale: str | Scale | None,
     options: Any,
     *,
@@ -619,7 +605,7 @@ def _paired(
     for name, rows in models.items():
         sketch = Sketch.from_rows(rows, scale=chosen)
         clusters = None if codes is None else ClusterResiduals.of(chosen, rows, codes)
-        assessments[name] = assessment_of(sketch, clusters, confidence=confidence)
+        assessments[name], _ = assessment_and_test(sketch, clusters, confidence=confidence)
         estimates[name] = _Estimates.of(sketch, counted[name], assessments[name], folds)
     pairs = []
     for worse, better in _ordered(assessments):
@@ -633,7 +619,7 @@ def _paired(
 
 
 def _unpaired(
-    sketches: Mapping[str, Any], scale: str | Scale | None, confidence: float, random_state: int
+    sketches: Mapping[str, Any], scale: str | Scale | None, confidence: float
 ) -> _Compared:
     """Models on rows of their own: the interval of a difference is made of each model's own."""
     assessments, intervals = {}, {}
@@ -751,7 +737,7 @@ def _read(
             raise error.at(group=repr(name)) from error
     some = next(iter(models.values()))
     n = some.n + sum(some.dropped.values())
-    codes = None if cluster is None else cluster_codes(cluster, n)
+    cluster = None if cluster is None else cluster_codes(cluster, n)[0]
     valid = np.ones(n, dtype=np.bool_)
     for rows in models.values():
         if rows.kept is not None:
@@ -763,14 +749,21 @@ def _read(
         for name, rows in models.items():
             common = valid if rows.kept is None else valid[rows.kept]
             models[name] = replace(rows.select(common), dropped=dropped)
-        codes = None if codes is None else cluster_codes(codes[0][valid], int(valid.sum()))
     some = next(iter(models.values()))
-    if codes is not None and some.weight is not None:
-        codes = cluster_codes(codes[0], some.n, some.weight)
+    codes = None if cluster is None else cluster_codes(cluster[valid], some.n, some.weight)
     counted = some.n if some.weight is None else int(np.count_nonzero(some.weight))
     if counted < 2:
         raise TooFewRows(f"a comparison needs at least two rows with weight; there is {counted}.")
     return models, codes
+
+
+def _require_sketches_alone(*beside: Any) -> None:
+    if any(value is not None for value in beside):
+        raise InputError(
+            "`y_true` is a mapping of sketches, which hold outcomes and predictions already.",
+            argument="y_true",
+            hint="Pass the mapping of sketches alone.",
+        )
 
 
 Case = tuple[Any, tuple[Any, Mapping[str, Any], dict[str, Any]]]
@@ -781,12 +774,7 @@ def _cases(
 ) -> tuple[str, Iterator[Case]]:
     """Noun of the groups, and outcomes, models and settings of each; sketches have no outcomes."""
     if isinstance(y_true, Mapping):
-        if y_prob is not None or by is not None or cluster is not None or options:
-            raise InputError(
-                "`y_true` is a mapping of sketches, which hold outcomes and predictions already.",
-                argument="y_true",
-                hint="Pass the mapping of sketches alone.",
-            )
+        _require_sketches_alone(y_prob, by, cluster, *options)
         sketches = _named(y_true)
         for name, each in sketches.items():
             if not isinstance(each, Sketches) or len(each.by) != 1:
@@ -852,9 +840,9 @@ def _of_groups(
                 f"`by` must have a value for each row; it has {group.size}, {name} has {column.size}.",
                 argument="by",
             )
-    keys = dict.fromkeys(group.tolist())
-    for key in keys:
-        own = np.array([value == key for value in group.tolist()])
+    code, keys = indexed((value,) for value in group.tolist())
+    for place, (key,) in enumerate(keys):
+        own = code == place
         settings = rest | {k: v[own] for k, v in arrays.items()}
         yield key, (outcomes[own], {name: p[own] for name, p in columns.items()}, settings)
 
@@ -873,19 +861,19 @@ def _classwise(
             raise error.at(group=repr(name)) from error
         models[name] = matrix
     first = next(iter(models.values()))
-    weight = as_weights(options.get("sample_weight"), first.n)
-    settings = {"sample_weight": weight, "cluster": cluster}
-    settings = {k: v for k, v in settings.items() if v is not None}
-    values = {
-        name: np.concatenate([block for _, block in matrix.blocks()])
+    settings = {"sample_weight": as_weights(options.get("sample_weight"), first.n)}
+    settings = {k: v for k, v in {**settings, "cluster": cluster}.items() if v is not None}
+    columns = {
+        name: np.minimum(np.concatenate([block for _, block in matrix.blocks()]).T, 1.0)
         for name, matrix in models.items()
     }
     for place, called in enumerate(first.classes):
-        probs = {
-            name: np.minimum(matrix[:, place].astype(np.float64), 1.0)
-            for name, matrix in values.items()
-        }
+        probs = {name: each[place].astype(np.float64) for name, each in columns.items()}
         yield called, (first.labels == place, probs, dict(settings))
+
+
+def _indented(line: str) -> str:
+    return fill(line, LINE, initial_indent="  ", subsequent_indent="    ")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from textwrap import fill
 from typing import Any, Literal
 
 from calibrant._arguments import require_choice
-from calibrant._format import decimals, group_text, p_equation, p_text
+from calibrant._format import aligned, decimals, group_text, html_table, p_equation, p_text
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
 from calibrant.inference.assessment import LINE, Assessment, Finding
@@ -158,7 +158,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
     @property
     def worst(self) -> Any:
         """The group with the largest lower end of the interval."""
-        return max(self, key=lambda key: _badness(self[key]))
+        return self.groups[0].key
 
     @property
     def too_few(self) -> tuple[GroupAssessment, ...]:
@@ -280,27 +280,14 @@ class GroupAssessments(Mapping[Any, Assessment]):
 
     def __str__(self) -> str:
         rows = self.rows()
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        texts = {0, len(widths) - 1}
-        lines = [
-            "  ".join(
-                text.ljust(width) if k in texts else text.rjust(width)
-                for k, (text, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
-        return "\n".join([fill(self.summary, LINE), "", *lines])
+        table = aligned(rows, left={0, len(rows[0]) - 1})
+        return f"{fill(self.summary, LINE)}\n\n{table}"
 
     def __repr__(self) -> str:
         return f"GroupAssessments(by {', '.join(self.by)}: {self.verdict})"
 
     def _repr_html_(self) -> str:
-        header, *rows = self.rows()
-        head = "".join(f"<th>{escape(text)}</th>" for text in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows
-        )
-        return f"<p><b>{escape(self.summary)}</b></p><table><tr>{head}</tr>{body}</table>"
+        return f"<p><b>{escape(self.summary)}</b></p>{html_table(self.rows())}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON; numbers that are not finite are None."""
@@ -324,27 +311,21 @@ class GroupAssessments(Mapping[Any, Assessment]):
         for group in self.groups:
             key = group.key if isinstance(group.key, tuple) else (group.key,)
             key = (group.name,) * len(self.by) if isinstance(group.key, Others) else key
-            one = group.assessment
-            interval = None if one is None else one.interval
-            rows.append(
-                dict(zip(self.by, key, strict=True))
-                | {
-                    "n": group.n,
-                    "smooth_ece": None if one is None else one.smooth_ece,
-                    "low": None if interval is None else interval.low,
-                    "high": None if interval is None else interval.high,
-                    "noise_floor": None if one is None else one.noise_floor.value,
+            row: dict[str, Any] = {**dict(zip(self.by, key, strict=True)), "n": group.n}
+            names = ("smooth_ece", "low", "high", "noise_floor", "detectable")
+            row |= dict.fromkeys((*names, "p_value", "p_value_adjusted"))
+            if (one := group.assessment) is not None:
+                row |= {
+                    "smooth_ece": one.smooth_ece,
+                    "low": one.interval.low,
+                    "high": one.interval.high,
+                    "noise_floor": one.noise_floor.value,
                     "detectable": group.detectable,
-                    "p_value": None if one is None else one.p_value,
-                    "p_value_adjusted": None if one is None else one.p_value_judged,
-                    "finding": group.finding,
+                    "p_value": one.p_value,
+                    "p_value_adjusted": one.p_value_judged,
                 }
-            )
+            rows.append(row | {"finding": group.finding})
         return frame_of(rows, backend)
-
-
-def _badness(assessment: Assessment) -> tuple[float, float]:
-    return assessment.interval.low, assessment.smooth_ece
 
 
 def worst_first(groups: Iterable[GroupAssessment]) -> tuple[GroupAssessment, ...]:
@@ -352,8 +333,7 @@ def worst_first(groups: Iterable[GroupAssessment]) -> tuple[GroupAssessment, ...
 
     def rank(group: GroupAssessment) -> tuple[bool, float, float]:
         one = group.assessment
-        low, estimate = (0.0, 0.0) if one is None else _badness(one)
-        return one is None, -low, -estimate
+        return (True, 0.0, 0.0) if one is None else (False, -one.interval.low, -one.smooth_ece)
 
     return tuple(sorted(groups, key=rank))
 

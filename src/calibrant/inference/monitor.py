@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
+from operator import index
 from pathlib import Path
 from typing import Any, NamedTuple, Self, Unpack
 
@@ -228,34 +229,20 @@ class EProcess:
         }
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any], looks: int) -> EProcess:
-        """Inverse of `to_dict`, in a state after so many looks; a ValueError for what cannot be."""
-        process = cls(
-            looks=state["looks"],
-            highest=float(state["highest"]),
-            log_wealth=np.array(state["log_wealth"], dtype=np.float64),
-            log_best_run=np.array(state["log_best_run"], dtype=np.float64),
-            started=np.array(state["started"], dtype=np.int64),
-            errors=np.array(state["errors"], dtype=np.float64),
-            past=from_json(json.dumps(state["past"])),  # type: ignore[arg-type]
+    def from_dict(cls, state: dict[str, Any]) -> EProcess:
+        """Inverse of `to_dict`; a ValueError for other types and shapes."""
+        past = from_json(json.dumps(state["past"]))
+        if not isinstance(past, Sketch) or past.weighted or past.scale != PROBABILITY:
+            raise ValueError("`past` must be a sketch without weights on the probability scale")
+        return cls(
+            looks=index(state["looks"]),
+            highest=float(_numbers(state["highest"])),
+            log_wealth=_numbers(state["log_wealth"], BETS),
+            log_best_run=_numbers(state["log_best_run"], BETS),
+            started=_numbers(state["started"], BETS).astype(np.int64),
+            errors=_numbers(state["errors"], BETS, 3),
+            past=past,
         )
-        arrays = (process.log_wealth, process.log_best_run, process.started, *process.errors.T)
-        past = process.past
-        if (
-            type(process.looks) is not int
-            or not 0 < process.looks <= looks
-            or any(array.shape != (BETS,) or not np.isfinite(array).all() for array in arrays)
-            or not isinstance(past, Sketch)
-            or past.weighted
-            or past.scale != PROBABILITY
-            or np.any(process.log_best_run > process.log_wealth + 1e-9 * np.abs(process.log_wealth))
-            or np.any((process.started < 1) | (process.started > looks))
-            or np.any((process.errors[:, 1] < 1) | (process.errors[:, 1] > past.n))
-            or np.any(np.abs(process.errors[:, 0]) > process.errors[:, 1] * (1.0 + 1e-9))
-            or not process.log_e_value - 1e-9 <= process.highest < np.inf
-        ):
-            raise ValueError("the wealth of the bets contradicts itself")
-        return process
 
 
 @dataclass(frozen=True)
@@ -469,44 +456,29 @@ class MonitorState:
         }
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any], level: float) -> MonitorState:
-        """Inverse of `to_dict`; a ValueError for what no batches can lead to."""
-        names, looks = state["classes"], state["looks"]
-        if type(looks) is not int or not 0 <= looks < 1 << 53 or len(set(names)) < len(names):
-            raise ValueError("the number of looks must be whole, and classes named once")
-        processes = [EProcess.from_dict(one, looks) for one in state["wealth"]]
-        read = cls(
-            by=state["by"],
-            looks=looks,
-            highest=float(state["highest"]),
-            processes=dict(zip(names, processes, strict=True)),
-            log_stakes=dict(zip(names, map(float, state["stakes"]), strict=True)),
-            alarm=None if state["alarm"] is None else Alarm(**state["alarm"]),
-            batches=tuple((name, digest) for name, digest in state["batches"]),
-        )
-        alarm = read.alarm
+    def from_dict(cls, state: dict[str, Any]) -> MonitorState:
+        """Inverse of `to_dict`; a ValueError for other types and shapes."""
+        by, names, looks = state["by"], state["classes"], index(state["looks"])
+        batches = tuple((name, digest) for name, digest in state["batches"])
         if (
-            not all(isinstance(text, str) for batch in read.batches for text in batch)
-            or len(read.batches) > KEPT_NAMES
-            or len(names) > MAX_CLASSES
-            or not all(name is None if read.by is None else _is_name(name) for name in names)
-            or not (read.by is None or read.by in CLASS_VIEWS)
+            by not in (None, *CLASS_VIEWS)
+            or any((name is None) != (by is None) for name in names)
+            or len(set(names)) < len(names)
             or bool(names) != (looks > 0)
-            or not np.isfinite([*read.log_stakes.values(), read.highest]).all()
-            or not 0.0 <= read.log_e_value - min(read.log_e_value, 0.0) <= read.highest + 1e-9
-            or (alarm is not None) != (read.highest >= -np.log(level))
+            or not all(isinstance(text, str) for batch in batches for text in batch)
         ):
-            raise ValueError("the e-value contradicts the wealth of the bets")
-        if alarm is not None and not (
-            type(alarm.look) is type(alarm.since) is int
-            and 1 <= alarm.since <= alarm.look <= looks
-            and alarm.direction in {one.direction for one in ALTERNATIVES}
-            and is_number(alarm.mean_error)
-            and abs(alarm.mean_error) <= 1.0
-            and alarm.group in read.processes
-        ):
-            raise ValueError("the alarm contradicts the looks")
-        return read
+            raise ValueError("classes, looks and batches contradict each other")
+        processes = [EProcess.from_dict(one) for one in state["wealth"]]
+        stakes = _numbers(state["stakes"], len(names)).tolist()
+        return cls(
+            by=by,
+            looks=looks,
+            highest=float(_numbers(state["highest"])),
+            processes=dict(zip(names, processes, strict=True)),
+            log_stakes=dict(zip(names, stakes, strict=True)),
+            alarm=None if state["alarm"] is None else Alarm(**state["alarm"]),
+            batches=batches,
+        )
 
 
 class Monitor:
@@ -662,7 +634,7 @@ class Monitor:
         state = load_versioned(text, FORMAT, VERSION, KIND)
         try:
             monitor = cls(level=state["level"])
-            monitor._state = MonitorState.from_dict(state, monitor.level)
+            monitor._state = MonitorState.from_dict(state)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             reason = str(error) if isinstance(error, CalibrantError) else repr(error)
             raise InputError(
@@ -770,6 +742,14 @@ def _by_class(read: Sketch | Sketches) -> tuple[str | None, Mapping[Any, Sketch]
                 f"a monitor takes sketches on the probability scale; got {part.scale.name}."
             )
     return by, rows
+
+
+def _numbers(values: Any, *shape: int) -> Floats:
+    """Finite numbers of this shape, as a state must hold them."""
+    numbers = np.array(values, dtype=np.float64)
+    if numbers.shape != shape or not np.isfinite(numbers).all():
+        raise ValueError(f"finite numbers of shape {shape} are needed")
+    return numbers
 
 
 def _is_name(name: Any) -> bool:

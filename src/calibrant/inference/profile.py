@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._format import decimals, p_text
+from calibrant._format import aligned, decimals, html_table, p_text
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.points import Points
 from calibrant.data.rows import Rows
@@ -27,6 +27,7 @@ from calibrant.data.sketches import Stacked
 from calibrant.errors import InputError, show_value
 from calibrant.inference.null_noise import cross_weights
 from calibrant.inference.quantiles import normal_quantile, skewed_quantiles, skewness
+from calibrant.inference.residuals import cell_positions
 from calibrant.measures.result_record import plain
 
 if TYPE_CHECKING:
@@ -250,10 +251,8 @@ class Sample:
         """Position and weight [m, 2] of the cells of a sketch, or of each cluster's, and the clusters."""
         table = Stacked.of(self.parts) if self.parts else self.sketch
         weights = table.weights
-        with np.errstate(invalid="ignore"):
-            offsets = np.nan_to_num(table.weighted_offsets / weights)
         code = np.repeat(table.code, 2) if isinstance(table, Stacked) else None
-        return table.cells[:, None] / table.nodes + offsets * UNIT, weights, code
+        return cell_positions(table, by_label=True), weights, code
 
     @cached_property
     def p(self) -> Floats:
@@ -512,8 +511,8 @@ class Profiled:
         return [header, *(quantity.cells() for quantity in self.quantities)]
 
     def __str__(self) -> str:
-        blocks = [_aligned(self.cells())] if self.quantities else []
-        blocks += [f"{table.name}\n{_aligned(table.cells())}" for table in self.tables]
+        blocks = [aligned(self.cells())] if self.quantities else []
+        blocks += [f"{table.name}\n{aligned(table.cells())}" for table in self.tables]
         if self.notes:
             blocks.append("\n".join(f"{name}: {note}" for name, note in self.notes))
         if self.sources:
@@ -527,7 +526,7 @@ class Profiled:
     def _repr_html_(self) -> str:
         tables = [self.cells(), *(table.cells() for table in self.tables)]
         notes = "".join(f"<p>{escape(name)}: {escape(note)}</p>" for name, note in self.notes)
-        return "".join(map(_html, tables)) + notes
+        return "".join(map(html_table, tables)) + notes
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON."""
@@ -586,22 +585,3 @@ def _text(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return decimals(float(value))
     return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if k else text.ljust(width)
-            for k, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
-
-
-def _html(rows: Sequence[Sequence[str]]) -> str:
-    header, *body = (
-        "".join(f"<{tag}>{escape(text)}</{tag}>" for text in row)
-        for tag, row in zip(["th", *["td"] * len(rows)], rows, strict=False)
-    )
-    return "<table>" + "".join(f"<tr>{line}</tr>" for line in (header, *body)) + "</table>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calibrant.data.rows import InputOptions, require_one_sample
+from calibrant.data.rows import InputOptions, require_alone, require_one_sample
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
@@ -36,15 +36,10 @@ def from_data(
     <Sketch of 2 rows, 1 events, in 2 of 65536 cells, scale probability>
     """
     if isinstance(data, Sketch | Sketches):
-        for name, value in {"y_true": y_true, "y_prob": y_prob, **options}.items():
-            if value is not None:
-                raise InputError(
-                    "Sketches already hold predictions, outcomes and weights.",
-                    hint=f"Leave out `{name}`.",
-                )
-        names = [by] if isinstance(by, str) else list(by or ())
-        if not names or isinstance(data, Sketch):
+        require_alone(data, y_prob, {"y_true": y_true, **options})  # type: ignore[typeddict-item]
+        if by is None or isinstance(data, Sketch):
             return data
+        names = [by] if isinstance(by, str) else list(by)
         wanted = [*names, cluster] if cluster in data.by else names
         return data.roll_up(*dict.fromkeys(wanted))
     for name, value in (("y_true", y_true), ("y_prob", y_prob)):
