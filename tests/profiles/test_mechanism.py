@@ -27,7 +27,7 @@ Y = (RNG.random(200) < P).astype(int)
 
 
 def moon(sample):
-    raise Unavailable("a thing needs the {place}", place="moon")
+    raise Unavailable("a thing needs the moon")
 
 
 def mean_prediction(sample):

@@ -89,7 +89,8 @@ class _TableMetric(Metric):  # type: ignore[misc]
             )
         self._of_batch = False
         self._gathered: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self._entries, self._form = 0, None
+        self._entries = 0
+        self._form: Any = None
         self.nodes = nodes
         self.from_logits = from_logits
         self.ignore_index = ignore_index
