@@ -410,16 +410,16 @@ def log_format(path: str | os.PathLike[str]) -> str | None:
     if not stem.endswith((".json", ".jsonl", ".ndjson")):
         return None
     with decoding("a log of answers", path), opened(path) as file:
-        head = file.read(PEEK_BYTES)
-    if stem.endswith(".json"):
+        is_document = stem.endswith(".json")
+        head = file.read(PEEK_BYTES) if is_document else file.readline(PEEK_BYTES)
+    if is_document:
         if b'"adapter_spec"' in head and b'"request_states"' in head:
             return "helm"
         return "inspect" if b'"samples"' in head and b'"eval"' in head else None
-    first = head.lstrip().split(b"\n", 1)[0]
-    if b'"filtered_resps"' in first:
+    if b'"filtered_resps"' in head:
         return "lm-eval"
     try:
-        row = json.loads(first)
+        row = json.loads(head)
     except (ValueError, RecursionError):
         return None
     if not isinstance(row, dict):
