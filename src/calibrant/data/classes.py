@@ -126,7 +126,7 @@ def as_class_names(classes: Sequence[Any], columns: int | None) -> list[Any]:
     try:
         known = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
         distinct = len(set(known))
-    except TypeError as error:
+    except Exception as error:  # of any object
         message = (
             f"`classes` must be a list of names, one for each column; got {show_value(classes)}."
         )

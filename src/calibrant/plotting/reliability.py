@@ -11,10 +11,10 @@ from typing import Any, Literal, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number, require_confidence
+from calibrant._arguments import CONFIDENCE, is_number, require_confidence, require_flag
 from calibrant.data.points import Points
 from calibrant.data.rows import InputOptions
-from calibrant.data.scales import PROBABILITY, Scale
+from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 from calibrant.inference.assess import assess
@@ -380,8 +380,10 @@ def reliability_diagram(
     >>> diagram.smooth_ece
     SmoothECE(0.117... ± ..., bandwidth=0.117..., n=6)
     """
+    of_sketch = isinstance(y_true, Sketch)
     if assessment is not None:
-        if bandwidth is not None or scale is not None or not isinstance(y_true, Sketch):
+        apart = bandwidth is not None or scale is not None or not of_sketch
+        if apart or not isinstance(assessment, Assessment):
             raise InputError(
                 "`assessment` goes with a Sketch of its rows, at its own bandwidth and scale.",
                 argument="assessment",
@@ -389,6 +391,8 @@ def reliability_diagram(
             )
         confidence = assessment.confidence
     require_confidence(confidence)
+    require_flag("bands", bands)
+    require_flag("attributes", attributes)
     if data is not None:
         y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options, scale=scale)
     else:
@@ -404,7 +408,7 @@ def reliability_diagram(
             f'`bandwidth` must be a number or "smooth_ece"; it is {show_value(bandwidth)}.',
             argument="bandwidth",
         )
-    if scale is None or isinstance(y_true, Sketch) or scale in (PROBABILITY, PROBABILITY.name):
+    if scale is None or of_sketch or as_scale(scale, base_rate=0.5) == PROBABILITY:
         sketch = as_sketch(y_true, y_prob, scale=scale, **reading)
     else:
         sketch = as_sketch(y_true, y_prob, scale=scale, nodes=NODES_OF_LONG_SCALES, **reading)

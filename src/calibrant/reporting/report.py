@@ -257,8 +257,15 @@ def report(
     else:
         sketch = as_sketch(y_true, y_prob, scale=scale, **reading)
         sketches = {"predictions": sketch}
-        finding = assessment or assess(
-            y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading
+        if not isinstance(assessment, Assessment | None):
+            raise InputError(
+                f"`assessment` must be an Assessment; got {show_value(assessment)}.",
+                argument="assessment",
+            )
+        finding = (
+            assess(y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading)
+            if assessment is None
+            else assessment
         )
         if cluster is not None:
             parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, random_state, reading)}
