@@ -153,7 +153,7 @@ def test_models_are_compared_class_by_class():
     assert not next(iter(said.values())).paired
     with refused("cluster", option="multiclass"):
         compare_by(LABELS, {"a": PROBS, "b": OTHER}, multiclass="top_label", cluster=LABELS)
-    with refused("y_probs", 1):
+    with refused("y_prob", 1):
         compare_by(LABELS, {"a": PROBS})
 
 
