@@ -15,7 +15,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class cached_property(functools.cached_property):
-        """As later Pythons have it: that of 3.11 has a lock, which children inherit when they are forked."""
+        """Property computed once, without the lock of 3.11, which children inherit when they are forked."""
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
             if instance is None:

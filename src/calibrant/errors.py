@@ -92,7 +92,7 @@ class CalibrantError(Exception):
     def at(
         self, *, row: int | None = None, file: str | None = None, group: str | None = None
     ) -> Self:
-        """The same error at a row, in a file or in a group that is known by now."""
+        """Error at a row, in a file or in a group that is known by now."""
         other = type(self).__new__(type(self), *self.args)
         other.__dict__.update(self.__dict__)
         if row is not None and self.row is not None:  # of a batch, say, and now of the whole file

@@ -140,7 +140,7 @@ def reported(*, debug: bool) -> Iterator[None]:
 
 
 def _usage(error: Any) -> str:
-    """What is wrong with the words of the command, on one line."""
+    """Fault in the words of the command, on one line."""
     text = re.sub(r"Value error, |, unable to parse.*", "", error.format_message())
     text = " ".join(text.replace("Input should", "it must").split()).rstrip(".?")
     end = "?" if "Did you mean" in text else "."

@@ -290,7 +290,7 @@ class Reading:
 
     @property
     def forms(self) -> dict[str, Any]:
-        """How predictions are written: the options of `FORMS` that are set."""
+        """Forms in which predictions are written: the options of `FORMS` that are set."""
         return {name: True for name in FORMS if getattr(self, name)}
 
     @property
@@ -301,7 +301,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Grouping:
-    """How rows are split into groups.
+    """Options of the split of rows into groups.
 
     Groups
     ------
@@ -334,7 +334,7 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Measuring:
-    """How the measurement is made.
+    """Options of the measurement.
 
     Measurement
     -----------
@@ -385,7 +385,7 @@ class Profiling:
 
 @dataclass(frozen=True)
 class Picture:
-    """How a picture looks.
+    """Options of the look of a picture.
 
     Picture
     -------

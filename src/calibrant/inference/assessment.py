@@ -134,11 +134,11 @@ class Assessment:
 
     @property
     def miscalibrated(self) -> bool:
-        """Whether calibration is rejected at the level 1 - confidence."""
+        """True where calibration is rejected at the level 1 - confidence."""
         return self.p_value_judged <= self.level
 
     def corrected(self, p_value: float) -> Assessment:
-        """The same of one group among several, with a p-value that accounts for all of them.
+        """Assessment of one group among several, with a p-value that accounts for all of them.
 
         Where that does not reject calibration any more, the interval starts at 0.
         """
@@ -153,7 +153,7 @@ class Assessment:
 
     @property
     def decision(self) -> Literal["within", "beyond", "inconclusive"] | None:
-        """Where the interval lies with respect to the margin; None without one."""
+        """Position of the interval with respect to the margin; None without one."""
         if self.margin is None:
             return None
         if self.interval.high <= self.margin:
@@ -180,7 +180,7 @@ class Assessment:
         return line
 
     def rows(self) -> list[tuple[str, str]]:
-        """What the text table and the HTML table show, line by line."""
+        """Lines of the text table and of the HTML table."""
         share = f"{100 * self.confidence:g}%"
         rows = [
             ("SmoothECE", decimals(self.smooth_ece)),

@@ -201,7 +201,7 @@ class CalibrationTest:
 
     @cached_property
     def _linear(self) -> tuple[Floats, Floats, Floats, Floats, Integers]:
-        """Of all linear statistics: scale, T, null and observed variance, and number of the family."""
+        """Linear statistics of all scales: scale, T, null and observed variance, number of the family."""
         columns = []
         for scale in self._scales:
             t = np.abs(np.add.reduceat(self.cells.residual, scale.first) @ scale.functions)
@@ -278,7 +278,7 @@ class CalibrationTest:
 
     @property
     def _tests_smooth(self) -> bool:
-        """Whether smECE_s is tested: not of certain predictions, nor of few events with random signs."""
+        """True where smECE_s is tested: not of certain predictions, nor of few events with random signs."""
         cells = self.cells
         by_signs = cells.soft or cells.scores is not None
         return bool(cells.null.any()) and (not by_signs or cells.surprises >= MANY_SURPRISES)

@@ -61,7 +61,7 @@ def warn_of_repeated_rows(*models: Rows, stacklevel: int) -> None:
 
 
 def warn_of_repeated_cells(sketch: Sketch, *, stacklevel: int) -> None:
-    """The same of a sketch: where few rows are in a cell, those that tie are in one."""
+    """Warning of the rows of a sketch: where few rows are in a cell, those that tie are in one."""
     rows = over_outcomes(sketch.counts)
     middle = (rows > 0) & (sketch.cells > 0) & (sketch.cells < sketch.nodes - 1)
     rows, events = rows[middle], sketch.counts[middle, 1]
@@ -91,7 +91,7 @@ def _ties(p: Floats, y: Floats) -> tuple[int, float, int]:
 
 
 def _agreements(rows: Floats, events: Floats) -> tuple[float, int]:
-    """Of predictions in order, by their rows and events: the last two of these."""
+    """Agreements among predictions in order, by their rows and events."""
     if rows.size <= 2 * NEIGHBOURS:
         return 0.0, 0
     rate = events / rows

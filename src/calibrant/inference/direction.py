@@ -53,7 +53,7 @@ class Region:
 
     @property
     def error(self) -> str:
-        """How far they are off, to which side, and how much of the whole that is."""
+        """Size and side of the error there, and its share of the whole."""
         side = "too high" if self.gap > 0 else "too low"
         gap = f"{abs(self.gap):.{decimal_places(abs(self.gap)) + 1}f}"
         return f"{side} by {gap} ({self.share:.0%} of the error)"

@@ -374,7 +374,7 @@ class MonitorState:
         return float(np.logaddexp.reduce([*self.log_shares.values()])) if self.processes else 0.0
 
     def result(self) -> MonitorResult:
-        """What is known after the latest batch."""
+        """State of knowledge after the latest batch."""
         classes = []
         if self.by is not None:
             for name, one in self.processes.items():

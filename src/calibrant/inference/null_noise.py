@@ -241,7 +241,7 @@ class ResidualCells:
         return noise
 
     def coarsened(self, nodes: int) -> tuple[Integers, Integers]:
-        """Of a grid with fewer cells: the non-empty ones, and where the cells of each begin here."""
+        """Cells of a coarser grid that are not empty, and where the cells of each begin here."""
         coarse = self.cell >> (self.nodes.bit_length() - nodes.bit_length())
         first = np.flatnonzero(np.diff(coarse, prepend=-1))
         return coarse[first], first

@@ -28,7 +28,7 @@ def normal_quantile(level: float, degrees: float = math.inf) -> float:
 
 
 def skewness(deviations: Floats) -> float:
-    """Of the sum of independent parts with these deviations: Σd³ / (Σd²)^(3/2), at most 1.
+    """Skewness of the sum of independent parts with these deviations: Σd³ / (Σd²)^(3/2), at most 1.
 
     Examples
     --------

@@ -48,7 +48,7 @@ _FEWEST_CELLS = 64
 
 
 def coarse_sketch(sketch: Sketch, bandwidth: float) -> Sketch:
-    """The same rows on the coarsest grid that smoothing at `bandwidth` does not notice."""
+    """Sketch of the rows on the coarsest grid that smoothing at `bandwidth` does not notice."""
     cells = _FEWEST_CELLS
     while cells < sketch.nodes and cells * bandwidth < _CELLS_PER_BANDWIDTH * sketch.scale.length:
         cells *= 2
@@ -165,7 +165,7 @@ class ResidualGrid:
         return cls(coarse, first, cells, length, beyond, skipped)
 
     def places(self, cells: Integers) -> Integers:
-        """Where cells of the sketch's grid lie in this one."""
+        """Places of the cells of the sketch's grid in this one."""
         if not self.beyond.size:
             return cells - self.first
         stretch = np.searchsorted(self.beyond, cells, side="right")
@@ -239,14 +239,14 @@ class ResidualGrid:
         return self.on_nodes((mass * self.predictions - weights[:, 1]) / mass.sum())
 
     def smoothed(self, on_nodes: Floats, bandwidth: float) -> Floats:
-        """What lies on the nodes, smoothed, as a density on the same nodes."""
+        """Density on the nodes of what lies there, smoothed."""
         width = self._resolved(bandwidth)
         if on_nodes.ndim == 1:
             return OnNodes(on_nodes).values(width, self.cells)
         return smoothed_series(cosine_coefficients(on_nodes), width, self.cells)
 
     def smoothed_residual(self, bandwidth: float) -> Floats:
-        """The same of the rows."""
+        """Smoothed residual of the rows."""
         return self._rows.values(self._resolved(bandwidth), self.cells)
 
     def errors(self, residuals: Floats, bandwidth: float) -> Floats:

@@ -86,11 +86,11 @@ class _Losses:
         return cls(squares, of_regression, of_rate)
 
     def brier(self) -> Score:
-        """Of the squares."""
+        """Brier score."""
         return self.score(0, self.squares)
 
     def score(self, kind: int, value: float) -> Score:
-        """Of the squares, 0, or the logarithms, 1, with this loss of the predictions.
+        """Score of the squares, 0, or the logarithms, 1, with this loss of the predictions.
 
         Dimitriadis, Gneiting and Jordan (2021) show that the isotonic part is never negative, for any
         proper score.

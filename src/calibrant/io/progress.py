@@ -44,7 +44,7 @@ class Progress:
             sys.stderr.flush()
 
     def line(self, seconds: float) -> str:
-        """What is drawn after so many seconds.
+        """Line to be drawn after so many seconds.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What all diagrams share: drawing on axes of others or in a figure of their own, files, and their data."""
+"""Base of all diagrams: drawing on axes of others or in a figure of their own, files, and their data."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Style:
 
 @dataclass(frozen=True, eq=False)
 class Plot:
-    """What a plot made: the axes, their figure, and the artists by what they show.
+    """Product of a plot: the axes, their figure, and the artists by what they show.
 
     Change them as any artist: ``plot.artists["curve"][0].set_color("C3")``.
     """

@@ -74,7 +74,7 @@ class FrameOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Frame:
-    """What stands around the artists of a diagram.
+    """Axes, legend and titles around the artists of a diagram.
 
     Attributes
     ----------

@@ -66,7 +66,7 @@ class MapDiagram(Diagram):
 
     @property
     def keeps_order(self) -> bool:
-        """Whether the predictions of the rows stay apart and in order; without rows, those of the map."""
+        """True where the predictions of the rows stay apart and in order; without rows, those of the map."""
         if not self.rows.size:
             return self.recalibrator.keeps_order
         return monotonicity(self.rows, self.recalibrator.transform(self.rows)) == "increasing"

@@ -24,7 +24,7 @@ BOTH, SMALLER = 0.75, 0.25
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an assessment found.
+    """Verdict of an assessment.
 
     Attributes
     ----------

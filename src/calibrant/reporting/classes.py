@@ -1,4 +1,4 @@
-"""What a report says about many classes: the worst first, and which are mixed up with confidence."""
+"""Section on many classes: the worst first, and which are mixed up with confidence."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ClassFindings:
 
 
 def classes_of(sketches: ClassSketches, *, confidence: float) -> ClassFindings:
-    """What the sketches of all classes say."""
+    """Findings of the sketches of all classes."""
     finding = assess_by(_largest(sketches.each), confidence=confidence)
     finding = _corrected(finding, len(sketches.each))
     worst = [group.key for group in finding.groups if group.assessment is not None]

@@ -33,6 +33,26 @@ CURVE_STEPS = 11
 MOST_DESCRIBED = 5
 MANY_ROWS = 12
 """A longer table gets a search and filters."""
+GLOSSARY = {
+    "SmoothECE": (
+        "How far the predictions are from being calibrated, in units of probability: 0.05 "
+        "means five percentage points. There are no bins and nothing to tune."
+    ),
+    "Interval": "Where the error of the whole population lies, with the confidence stated.",
+    "Noise floor": (
+        "What a perfectly calibrated model would show with this many rows, by chance alone. "
+        "Chance explains a value near it."
+    ),
+    "p-value": "How often a calibrated model would show an error this large or larger.",
+    "Observed / expected": (
+        "Number of events divided by the sum of the predictions: below 1, more was promised "
+        "than came."
+    ),
+    "Confidence band": "Where the curve of the whole population lies, smoothed as this one is.",
+    "Consistency band": "Where the curve of a calibrated model would lie.",
+    "Verdict": "; ".join(f"“{word}”: {said}" for word, said in FINDINGS.items()) + ".",
+}
+"""Words of a report and their meanings."""
 FOREST = (
     "SmoothECE of each (dot) with its interval (line), the worst first. The pale bar is what chance "
     "alone would show with as many rows: chance explains an error inside it."
@@ -362,22 +382,7 @@ def _caption(groups: Sequence[GroupSummary]) -> str:
 
 
 def _terms() -> list[dict[str, str]]:
-    return [
-        {"word": word, "meaning": meaning}
-        for word, meaning in (
-            ("SmoothECE", "How far the predictions are from being calibrated, in units of "
-             "probability: 0.05 means five percentage points. There are no bins and nothing to tune."),
-            ("Interval", "Where the error of the whole population lies, with the confidence stated."),
-            ("Noise floor", "What a perfectly calibrated model would show with this many rows, by "
-             "chance alone. Chance explains a value near it."),
-            ("p-value", "How often a calibrated model would show an error this large or larger."),
-            ("Observed / expected", "Number of events divided by the sum of the predictions: below "
-             "1, more was promised than came."),
-            ("Confidence band", "Where the curve of the whole population lies, smoothed as this one is."),
-            ("Consistency band", "Where the curve of a calibrated model would lie."),
-            ("Verdict", "; ".join(f"“{word}”: {said}" for word, said in FINDINGS.items()) + "."),
-        )
-    ]  # fmt: skip
+    return [{"word": word, "meaning": meaning} for word, meaning in GLOSSARY.items()]
 
 
 def _provenance(summary: Summary) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a report says about acting on predictions: the decision curve, and what of it miscalibration costs."""
+"""Section on acting on predictions: the decision curve, and what of it miscalibration costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recalibration would gain, measured on rows that the recalibrator has not seen."""
+"""Gain from recalibration, measured on rows that the recalibrator has not seen."""
 
 from __future__ import annotations
 

@@ -62,14 +62,14 @@ class Report:
 
     @cached_property
     def markdown(self) -> str:
-        """The same in Markdown, without the pictures."""
+        """Report in Markdown, without the pictures."""
         from calibrant.reporting.pages import render_markdown
 
         return render_markdown(self.summary)
 
     @property
     def json(self) -> str:
-        """The same as JSON; `to_dict` says what is in it."""
+        """Report as JSON; `to_dict` says what is in it."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,13 +93,13 @@ class Report:
         return target
 
     def with_classes(self, sketches: ClassSketches) -> Report:
-        """The same with a section on classes: the worst first, and what is mixed up with confidence."""
+        """Report with a section on classes: the worst first, and what is mixed up with confidence."""
         one = self.summary.groups[0].assessment
         found = classes_of(sketches, confidence=one.confidence)
         return Report(replace(self.summary, classes=found))
 
     def made_by(self, command: str) -> Report:
-        """The same, with the command that made it shown at the end."""
+        """Report with the command that made it shown at the end."""
         return Report(replace(self.summary, command=shown_text(command, longest=2000)))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""How a report says things: numbers for reading, sentences that a newcomer understands, notes on rows."""
+"""Language of a report: numbers for reading, sentences that a newcomer understands, notes on rows."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ HEADLINES: Mapping[Finding, str] = {
 
 
 def meaning(group: GroupSummary) -> list[str]:
-    """What the numbers say about the model."""
+    """Meaning of the numbers for the model."""
     assessment = group.assessment
     value, floor = assessment.smooth_ece, assessment.noise_floor.value
     said = [
@@ -115,7 +115,7 @@ def meaning(group: GroupSummary) -> list[str]:
 
 
 def region_text(group: GroupSummary) -> list[str]:
-    """Where the error comes from, largest part first."""
+    """Regions that the error comes from, largest part first."""
     said = []
     for region in group.assessment.direction.regions:
         side = "too high" if region.gap > 0 else "too low"
@@ -153,7 +153,7 @@ def told_apart(old: float, new: float) -> tuple[str, str]:
 
 
 def gain_text(before: Scores, after: Scores, *, left_alone: bool = False) -> str:
-    """What the table of scores says; a fall that it does not show is none."""
+    """Gain in words, by the table of scores; a fall that it does not show is none."""
     if left_alone:
         return (
             "Recalibration would leave these predictions as they are: the rows give no reason to "
@@ -255,7 +255,7 @@ def _size(sketch: Sketch) -> str:
 
 
 def _has_weights(sketch: Sketch) -> bool:
-    """Whether rows count for more or less than one; a soft outcome only divides the one."""
+    """True where rows count for more or less than one; a soft outcome only divides the one."""
     return not np.allclose(over_outcomes(sketch.weights), over_outcomes(sketch.counts), rtol=1e-9)
 
 
@@ -296,7 +296,7 @@ def _clusters(clusters: int) -> str:
 
 
 def _repeats(sketch: Sketch, share: np.ndarray) -> str:
-    """Where rows are few beside the cells, chance rarely puts two of them into one.
+    """Repeats among the rows: where these are few beside the cells, chance rarely puts two of them into one.
 
     `share` is that of the rows in each cell away from the ends.
     """

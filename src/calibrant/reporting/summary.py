@@ -110,7 +110,7 @@ class GroupSummary:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What a report says, before it is put into a form.
+    """Contents of a report, before they are put into a form.
 
     Attributes
     ----------
