@@ -13,16 +13,21 @@ import subprocess
 import sys
 
 WHOLE = (
-    "environments", "data", "paper", "speed", "sizes", "groups", "peers", "peers.maps", "coverage",
+    "environments",
+    "data",
+    "paper",
+    "peers",
+    "measures",
+    "coverage",
     "coverage.profiles",
-    "profile_costs",
-    "scale", "scans", "multiclass", "diagrams", "report", "command_line", "measures", "repair",
-    "certify", "logs", "index",
-)  # fmt: skip
-REDUCED = (
-    "paper", "speed", "sizes", "groups", "peers", "coverage", "scale", "diagrams", "measures", "repair",
     "certify",
-)  # fmt: skip
+    "speed",
+    "scans",
+    "repair",
+    "peers.maps",
+    "index",
+)
+REDUCED = ("paper", "peers", "measures", "coverage", "certify", "speed", "scans", "repair")
 
 
 def main() -> int:

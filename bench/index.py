@@ -12,10 +12,19 @@ from pathlib import Path
 from bench import pages
 
 ORDER = (
-    "paper", "peers", "coverage", "profiles", "profile_costs", "speed", "sizes", "groups", "scale", "scans",
-    "gpu", "multiclass", "diagrams", "report", "command_line", "measures", "repair", "maps",
-    "certify", "logs", "data",
-)  # fmt: skip
+    "paper",
+    "peers",
+    "measures",
+    "coverage",
+    "profiles",
+    "certify",
+    "speed",
+    "scans",
+    "gpu",
+    "repair",
+    "maps",
+    "data",
+)
 
 
 def entry(path: Path) -> str:

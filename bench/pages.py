@@ -1,8 +1,7 @@
-"""Tables and figures as dated pages: Markdown for the docs' Evidence section, HTML beside the results."""
+"""Tables and figures as dated pages: Markdown for the docs' Evidence section."""
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import platform
@@ -19,12 +18,6 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
 EVIDENCE = ROOT / "docs" / "evidence"
 STARTED = time.monotonic()
-
-_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ccc;padding:.3rem .6rem;"
-    "text-align:right}td:first-child,th:first-child{text-align:left}img{max-width:100%}"
-)
 
 
 @dataclass(frozen=True)
@@ -113,11 +106,7 @@ class Page:
     def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.md"
-        text = self.markdown()
-        path.write_text(text, encoding="utf-8")
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        page = as_html(self.title, text)
-        (RESULTS / f"{self.name}.html").write_text(page, encoding="utf-8")
+        path.write_text(self.markdown(), encoding="utf-8")
         return path
 
 
@@ -149,38 +138,3 @@ def save(name: str, results: Any) -> None:
     """Raw results, for whoever wants to look behind the table."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(results, indent=1))
-
-
-def _inline(text: str) -> str:
-    text = html.escape(text, quote=False)
-    text = re.sub(r"!\[([^\]]*)\]\(([^)]+)\)", r'<img src="\2" alt="\1">', text)
-    text = re.sub(r"\[([^\]]*)\]\(([^)]+)\)", r'<a href="\2">\1</a>', text)
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    return re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", text)
-
-
-def _html_block(block: str) -> str:
-    lines = block.split("\n")
-    if lines[0].startswith("#"):
-        level = len(lines[0]) - len(lines[0].lstrip("#"))
-        return f"<h{level}>{_inline(lines[0].lstrip('# '))}</h{level}>"
-    if lines[0].startswith("|"):
-        cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines if not line.startswith("|--")]
-        rows = [
-            "".join(f"<{tag}>{_inline(c.strip().replace(chr(92), ''))}</{tag}>" for c in row)
-            for tag, row in zip(["th"] + ["td"] * len(cells), cells, strict=False)
-        ]
-        return "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
-    if lines[0].startswith("- "):
-        return "<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>"
-    return f"<p>{_inline(' '.join(lines))}</p>"
-
-
-def as_html(title: str, markdown: str) -> str:
-    """The few constructs that these pages use, as one self-contained page."""
-    blocks = [block.strip("\n") for block in re.split(r"\n{2,}", markdown) if block.strip()]
-    body = "\n".join(map(_html_block, blocks))
-    return (
-        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{html.escape(title)}</title>"
-        f"<style>{_STYLE}</style><body>\n{body}\n</body></html>\n"
-    )

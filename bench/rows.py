@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant import Sketch, assess, confidence, datasets
+from calibrant import confidence, datasets
 from calibrant.data.rows import Rows as CheckedRows
 from calibrant.data.rows import as_rows
-from calibrant.inference.calibration_test import CalibrationTest
 
 Floats = NDArray[np.float64]
 
@@ -37,14 +36,6 @@ class Rows:
     p: Floats
     y: Floats
     event: NDArray[np.int64] | None = None
-
-    @property
-    def p_value(self) -> float:
-        """Of the test of calibration, which takes the rows of an event together."""
-        if self.event is not None:
-            return assess(self.y, self.p, cluster=self.event).p_value
-        sketch = Sketch.from_arrays(self.y, self.p)
-        return CalibrationTest.of(sketch).p_value
 
     def standard_error(self, of_rows: Floats) -> float:
         """Of the mean of a figure of every row; the rows of an event err together."""

@@ -1,6 +1,6 @@
 """SmoothECE and sketches at every size, as ratios of scikit-learn's calibration curve in the same run.
 
-python -m bench.sizes              # 100 to 10,000,000 rows
+python -m bench.sizes              # 100 to 10,000,000 rows; bench.speed has the same tables
 python -m bench.sizes --reduced    # to 100,000 rows
 """
 
@@ -129,18 +129,8 @@ def _compared(own: float, curve: float, limit: float) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reduced", action="store_true", help="up to 100,000 rows, for CI")
-    reduced = parser.parse_args().reduced
-    sizes = [10**power for power in range(2, 6 if reduced else 8)]
-    page = pages.Page(
-        "sizes",
-        "Speed at every size",
-        "python -m bench.sizes" + (" --reduced" if reduced else ""),
-        "What SmoothECE costs from a hundred rows to ten million, compared with scikit-learn's "
-        "`calibration_curve`.",
-        [values(sizes), sketches()],
-        {},
-    )
-    print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
+    powers = range(2, 6 if parser.parse_args().reduced else 8)
+    print(values([10**power for power in powers]).markdown(), sketches().markdown(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,113 +1,311 @@
-"""Speed and memory against the packages that people use now.
+"""Speed and memory: calibrant beside the packages that people use now, in one run.
 
-python -m bench.speed              # n = 1,000 and 10,000,000
-python -m bench.speed --reduced    # n = 1,000 and 1,000,000
+python -m bench.speed              # to 10,000,000 rows
+python -m bench.speed --reduced    # to 1,000,000 rows, for CI
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import multiprocessing
 import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import calibrant
-from bench import costs, pages
-from calibrant import datasets
+from bench import costs, pages, sizes
+from bench.peers.asking import NoAnswer, ask
+from bench.sizes import by_turns
+from calibrant import Sketch, datasets
 
 COMPARED = ("calibrant", "relplot", "scikit-learn", "netcal", "torchmetrics", "probcal", "calibre")
+COMPARISON = ["what", "calibrant", "compared with", "", "ratio", "at most", ""]
+NEEDED = "import numpy, pyarrow.parquet, typer; typer.run(lambda: None)"
+
+
+def compared(what: str, own: float, other: str, theirs: float | None, most: float) -> list[str]:
+    """A row of a comparison: our seconds, theirs, their ratio and the most it may be."""
+    if theirs is None:
+        return [what, costs.seconds(own), other, "not measured", "", f"{most:g}", ""]
+    ratio = own / theirs
+    verdict = "kept" if ratio <= most else "**not kept**"
+    return [
+        what,
+        costs.seconds(own),
+        other,
+        costs.seconds(theirs),
+        f"{ratio:.2g}",
+        f"{most:g}",
+        verdict,
+    ]
 
 
 def promises(measured: costs.Costs, small: int, large: int) -> pages.Table:
-    """The ratios that calibrant means to keep, and whether this run kept them."""
-    rows = []
-    for peer, n, least in (
-        ("relplot", large, 200),
-        ("relplot", small, 60),
-        ("scikit-learn", large, 60),
-    ):
-        theirs, own = measured[peer][n], measured["calibrant"][n]
-        found = (
-            None
-            if "none" in theirs
-            else (_ratio(theirs, own, "seconds"), _ratio(theirs, own, "cpu"))
+    """Ratios to peers that calibrant means to keep."""
+    own = measured["calibrant"]
+    rows = [
+        compared(
+            f"`smooth_ece`, {n:,} rows",
+            own[n]["seconds"],
+            peer,
+            measured[peer][n].get("seconds"),
+            most,
         )
-        rows.append([f"times faster than {peer}", f"{n:,}", *_kept(found, least, at_least=True)])
-    own = measured["calibrant"][large]
-    to_sum = (own["seconds"] / own["sum"], own["cpu"] / own["sum cpu"])
-    rows.append(["times the plain sum", f"{large:,}", *_kept(to_sum, 2.2)])
-    rows.append(["MB beyond the inputs", f"{large:,}", *_kept((own["megabytes"],) * 2, 20)])
-    return pages.Table(
-        "What calibrant promises",
-        ["what", "n", "wall clock", "processor time", "promise", ""],
-        rows,
-        [
-            "The promises are about wall-clock time on an otherwise idle machine. Processor time "
-            "counts both of calibrant's threads; the others use one.",
-            f"Machine load over the five minutes before this was written: {os.getloadavg()[1]:.1f}.",
-        ],
+        for peer, n, most in (
+            ("relplot", large, 1 / 200),
+            ("relplot", small, 1 / 60),
+            ("scikit-learn", large, 1 / 60),
+        )
+    ]
+    rows.append(
+        compared(
+            f"`smooth_ece`, {large:,} rows",
+            own[large]["seconds"],
+            "sum of both arrays",
+            own[large]["sum"],
+            2.2,
+        )
     )
+    notes = [
+        "Wall-clock time; calibrant uses two threads for many rows, the others one.",
+        f"Memory beyond the inputs at {large:,} rows: {own[large]['megabytes']:.1f} MB, at most 20.",
+        f"Machine load over the five minutes before this was written: {os.getloadavg()[1]:.1f}.",
+    ]
+    return pages.Table("What calibrant promises", COMPARISON, rows, notes)
 
 
-def _ratio(theirs: dict[str, float], own: dict[str, float], clock: str) -> float:
-    return theirs[clock] / own[clock]
-
-
-def _kept(found: tuple[float, float] | None, limit: float, *, at_least: bool = False) -> list[str]:
-    promise = f"{'at least' if at_least else 'at most'} {limit:g}"
-    if found is None:
-        return ["not measured", "", promise, ""]
-    kept = found[0] >= limit if at_least else found[0] <= limit
-    verdict = "kept" if kept else "**not kept**"
-    return [f"{found[0]:,.1f}", f"{found[1]:,.1f}", promise, verdict]
-
-
-def assessments(sizes: range) -> pages.Table:
-    """What `assess` costs beyond three times `smooth_ece`."""
+def assessments(powers: range) -> pages.Table:
+    """Assessments of rows, beside SmoothECE alone and relplot's bare number."""
+    bare = costs.measure(["relplot"], [1_000])["relplot"][1_000].get("cpu")
     rows = []
-    for power in sizes:
+    for power in powers:
         drawn = datasets.generate("overconfident", 10**power)
-        pair = (drawn.y, drawn.p)
-        number = _fastest(lambda pair=pair: calibrant.smooth_ece(*pair))
-        whole = _fastest(lambda pair=pair: calibrant.assess(*pair))
-        beyond = [1000 * (total - 3 * part) for total, part in zip(whole, number, strict=True)]
-        rows.append(
-            [
-                f"{10**power:,}",
-                *(f"{1000 * value:.1f} ms" for value in (*number, *whole)),
-                *(f"{max(value, 0.0):.0f} ms" for value in beyond),
-            ]
+        number, whole = by_turns(
+            lambda d=drawn: calibrant.smooth_ece(d.y, d.p),
+            lambda d=drawn: calibrant.assess(d.y, d.p),
         )
+        what = f"`assess`, {10**power:,} rows"
+        if power == 3:
+            rows.append(compared(what, whole, "relplot's SmoothECE alone", bare, 2.0))
+        beyond = max(whole - 3 * number, 0.0)
+        rows.append(
+            compared(
+                f"{what}, beyond 3 × `smooth_ece`", beyond, "three tenths of a second", 0.3, 1.0
+            )
+        )
+    note = (
+        "Processor time. Interval, noise floor, test and scores come from the sketch, so their cost stops "
+        "growing once the sketch is full."
+    )
+    return pages.Table("Assessments", COMPARISON, rows, [note])
+
+
+def grouped_rows(groups: int, bad: float, each: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Outcomes, predictions and groups, of which a share `bad` is over-confident by half."""
+    rng = np.random.default_rng(1)
+    group = np.repeat(np.arange(groups), each)
+    p = rng.random(group.size)
+    worse = group % 100 < 100 * bad
+    y = rng.random(group.size) < np.where(worse, 0.5 + 0.5 * (p - 0.5), p)
+    return y.astype(np.int64), p, group
+
+
+def groups(*, reduced: bool) -> list[pages.Table]:
+    """Assessments and sketches by group, beside relplot's number of a group and pandas' sums."""
+    bare = costs.measure(["relplot"], [300])["relplot"][300].get("cpu")
+    rows = []
+    for what, bad in (("calibrated", 0.0), ("a quarter over-confident", 0.25)):
+        y, p, group = grouped_rows(1_000, bad, 300)
+        (own,) = by_turns(lambda y=y, p=p, g=group: calibrant.assess_by(y, p, by=g))
+        what = f"`assess_by`, a group of 1,000 with 300 rows, {what}"
+        rows.append(compared(what, own / 1_000, "relplot's SmoothECE alone", bare, 1.0))
+    y, p, group = grouped_rows(1_000, 0.0, 300)
+    names = np.array([f"group {k}" for k in range(1_000)])
+    group = np.random.default_rng(0).permutation(group)
+    for what, column in (("whole numbers", group), ("text", names[group])):
+        frame = pd.DataFrame({"y": y, "p": p, "g": column})
+        own, sums = by_turns(
+            lambda f=frame: calibrant.scan(f, y_true="y", y_prob="p", by="g"),
+            lambda f=frame: f.groupby("g")[["y", "p"]].sum(),
+        )
+        rows.append(
+            compared(f"`scan(by=)`, 1,000 groups, {what}", own, "pandas' sum by group", sums, 8.0)
+        )
+    growth = []
+    for count in (100, 300, 1_000) if reduced else (100, 1_000, 10_000):
+        y, p, group = grouped_rows(count, 0.25, 100)
+        seconds, more = apart(_assess_groups, y, p, group)
+        growth.append([f"{count:,}", costs.seconds(seconds / count), f"{more:.0f}"])
+    return [
+        pages.Table("Groups", COMPARISON, rows, ["Processor time."]),
+        pages.Table(
+            "Cost by number of groups",
+            ["groups", "`assess_by`, per group", "MB beyond the inputs"],
+            growth,
+            ["100 rows per group, in a process of their own."],
+        ),
+    ]
+
+
+def _assess_groups(y: np.ndarray, p: np.ndarray, group: np.ndarray) -> object:
+    return calibrant.assess_by(y, p, by=group)
+
+
+def apart(call: Callable[..., object], *arguments: object) -> tuple[float, float]:
+    """Processor seconds and peak megabytes beyond the inputs of a call in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        found: tuple[float, float] = pool.apply(_spent, (call, *arguments))
+    return found
+
+
+def _spent(call: Callable[..., object], *arguments: object) -> tuple[float, float]:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    call(*arguments)
+    seconds = time.process_time() - start
+    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def classes() -> pages.Table:
+    """SmoothECE of the confidence of 1,000 classes beside one argmax, and of every class."""
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(1_000, 0.01), 20_000).astype(np.float32)
+    labels = rng.integers(0, 1_000, len(probs))
+    top, argmax = by_turns(
+        lambda: calibrant.smooth_ece(labels, probs), lambda: probs.argmax(axis=1)
+    )
+    every, _ = by_turns(
+        lambda: calibrant.smooth_ece(labels, probs, view="classwise_mean"),
+        lambda: probs.argmax(axis=1),
+    )
+    rows = [
+        compared("SmoothECE of the confidence", top, "one argmax", argmax, 3.0),
+        compared("mean SmoothECE of the classes", every, "one argmax", argmax, 500.0),
+    ]
     return pages.Table(
-        "What an assessment costs",
-        [
-            "n",
-            "`smooth_ece`",
-            "processor",
-            "`assess`",
-            "processor",
-            "beyond 3 × `smooth_ece`",
-            "processor",
-        ],
-        rows,
-        [
-            "Interval, noise floor, test with 4,000 draws, direction and scores come from the sketch, "
-            "so their cost stops growing once the sketch is full.",
-            "Best of five, by wall clock and by processor time. The promise: at a million rows, at "
-            "most three times `smooth_ece` plus 300 ms.",
-        ],
+        "20,000 rows of 1,000 classes, float32", COMPARISON, rows, ["Processor time."]
     )
 
 
-def _fastest(call: Callable[[], object]) -> tuple[float, float]:
-    """The shortest of five, by the clock and by processor time."""
-    wall, processor = [], []
-    for _ in range(5):
-        start = time.perf_counter(), time.process_time()
-        call()
-        wall.append(time.perf_counter() - start[0])
-        processor.append(time.process_time() - start[1])
-    return min(wall), min(processor)
+def diagrams(powers: range) -> pages.Table:
+    """Reliability diagrams with their bands, beside relplot's, and from rows of every number."""
+    y, p = _diagram_rows(50_000)
+    (own,) = by_turns(lambda: calibrant.reliability_diagram(y, p))
+    with tempfile.TemporaryDirectory() as folder:
+        files = {name: str(Path(folder) / f"{name}.npy") for name in ("y", "p")}
+        np.save(files["y"], y[None])
+        np.save(files["p"], p[None])
+        try:
+            theirs = ask("relplot", "intervals", **files)["seconds"]
+        except NoAnswer:
+            theirs = None
+    rows = [compared("50,000 rows", own, "relplot's, without its band", theirs, 0.1)]
+    for power in powers:
+        y, p = _diagram_rows(10**power)
+        sketch, drawn = by_turns(
+            lambda y=y, p=p: Sketch.from_arrays(y, p),
+            lambda y=y, p=p: calibrant.reliability_diagram(y, p),
+        )
+        limit = "a fifth of a second"
+        rows.append(
+            compared(f"{10**power:,} rows, beyond the sketch", drawn - sketch, limit, 0.2, 1.0)
+        )
+    return pages.Table("Reliability diagrams", COMPARISON, rows, ["Processor time."])
+
+
+def _diagram_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    p = rng.beta(2.0, 0.9, n)
+    return (rng.random(n) < 0.12 + 0.72 * p).astype(np.int64), p
+
+
+def surfaces() -> pages.Table:
+    """The report of ten models beside its scan, and the command in a fresh process."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        models, one = folder / "models.parquet", folder / "one.parquet"
+        write_models(models, 1_000_000, 10)
+        write_models(one, 1_000_000, 1)
+        scanned, _ = apart(_scan, str(models))
+        whole, peak = apart(_report, str(models), str(folder / "report.html"))
+        size = (folder / "report.html").stat().st_size / 1e6
+        python = plain_install(folder / "plain")
+        assess, needed = fresh(python, ["-m", "calibrant", "assess", str(one)], ["-c", NEEDED])
+        help_text, typer = fresh(python, ["-m", "calibrant", "--help"], ["-c", "import typer"])
+    rows = [
+        compared("report of 10 × 1,000,000 rows", whole, "its scan alone", scanned, 4.0),
+        compared("`calibrant assess`, 1,000,000 rows", assess, f"`{NEEDED}`", needed, 2.5),
+        compared("`calibrant --help`", help_text, "`import typer`", typer, 2.0),
+    ]
+    notes = [
+        f"The report: {size:.2f} MB, made with {peak:,.0f} MB of memory. Processor time.",
+        "The command: wall-clock time of fresh processes in an ordinary install, best of nine. We compare "
+        "`assess` with an empty typer command that imports what reading the file needs.",
+    ]
+    return pages.Table("Report and command line", COMPARISON, rows, notes)
+
+
+def write_models(path: Path, rows: int, models: int) -> None:
+    """Models of growing over-confidence, one row group each."""
+    rng = np.random.default_rng(0)
+    schema = pa.schema([("p", pa.float64()), ("y", pa.int8()), ("model", pa.string())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for k in range(models):
+            p = rng.random(rows)
+            y = (rng.random(rows) < 0.5 + (1 - 0.03 * k) * (p - 0.5)).astype(np.int8)
+            table = {"p": p, "y": y, "model": pa.array([f"model {k}"] * rows)}
+            writer.write_table(pa.table(table, schema=schema))
+
+
+def _scan(source: str) -> object:
+    return calibrant.scan(source, y_true="y", y_prob="p", by="model")
+
+
+def _report(source: str, page: str) -> object:
+    return calibrant.report(_scan(source), title="Ten models").save(page)
+
+
+def plain_install(folder: Path) -> str:
+    """A Python with calibrant as a wheel installs it, and all other packages from here.
+
+    An editable install, as a checkout has it, would look at its build at every start.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = folder / "bin" / "python"
+    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    site = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
+    (site / "others.pth").write_text("\n".join(path for path in sys.path if "-packages" in path))
+    source = Path(calibrant.__file__).parent
+    shutil.copytree(source, site / "calibrant", ignore=shutil.ignore_patterns("__pycache__"))
+    compiled = [path.relative_to(source).with_suffix("") for path in source.rglob("*.pyx")]
+    for module in (Path("_cython"), *compiled):
+        built = importlib.import_module(".".join(("calibrant", *module.parts))).__file__
+        shutil.copy(built, site / "calibrant" / module.parent)
+    subprocess.run([python, "-m", "compileall", "-q", site / "calibrant"], check=True)
+    return str(python)
+
+
+def fresh(python: str, *commands: list[str]) -> list[float]:
+    """Wall-clock seconds of each command in a fresh process, by turns, best of nine."""
+    best = [np.inf] * len(commands)
+    for _ in range(9):
+        for k, words in enumerate(commands):
+            start = time.perf_counter()
+            subprocess.run([python, *words], check=True, capture_output=True)
+            best[k] = min(best[k], time.perf_counter() - start)
+    return best
 
 
 def main() -> None:
@@ -115,27 +313,36 @@ def main() -> None:
     parser.add_argument("--reduced", action="store_true", help="a million rows, for CI")
     reduced = parser.parse_args().reduced
     small, large = 1_000, 1_000_000 if reduced else 10_000_000
-    sizes = [small, large]
-    measured = costs.measure(COMPARED, sizes)
-    pages.save("speed", measured)
+    powers = range(3, 6 if reduced else 8)
+    measured = costs.measure(COMPARED, [small, large])
     table = pages.Table(
         "Time and memory",
-        costs.header(sizes),
-        costs.rows(measured, sizes),
+        costs.header([small, large]),
+        costs.rows(measured, [small, large]),
         [
-            "float64 probabilities and int64 labels.",
+            "float64 probabilities, int64 labels. scikit-learn gives a binned curve and no number; netcal, "
+            "torchmetrics, probcal and calibre give the binned ECE with 15 bins; relplot and calibrant give "
+            "SmoothECE.",
             *costs.NOTES,
-            "scikit-learn gives a binned curve and no number; netcal, torchmetrics, probcal and "
-            "calibre give the binned ECE with 15 bins; relplot and calibrant give SmoothECE.",
-            *costs.better(measured, sizes),
+            *costs.better(measured, [small, large]),
         ],
     )
     page = pages.Page(
         "speed",
         "Speed and memory",
         "python -m bench.speed" + (" --reduced" if reduced else ""),
-        "What one number costs in calibrant and in the packages people use today.",
-        [table, promises(measured, small, large), assessments(range(3, 7 if reduced else 8))],
+        "What calibrant costs, compared with the packages people use today or with a physical limit.",
+        [
+            table,
+            promises(measured, small, large),
+            sizes.values([10**power for power in range(2, powers.stop)]),
+            sizes.sketches(),
+            assessments(powers),
+            *groups(reduced=reduced),
+            classes(),
+            diagrams(powers),
+            surfaces(),
+        ],
         costs.versions(measured),
     )
     print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
