@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -405,9 +405,9 @@ class Samples:
         content = self.content
         if isinstance(content, Arrays):
             content = content.scanned(self.by, self.scale)
-        elif isinstance(content, Sketches) and self.cluster:
-            content = content.roll_up(*self.by) if self.by else content.total()
-        return _by_tuple(content)
+        elif content.by and self.cluster:
+            content = cast(Sketches, content).roll_up(*self.by) if self.by else content.total()
+        return content.groups
 
     @cached_property
     def groups(self) -> dict[Key, dict[str, Any]]:
@@ -416,11 +416,11 @@ class Samples:
         if isinstance(content, Arrays):
             groups = content.groups(self.by)
             return {key: content.at(rows).arguments for key, rows in groups.items()}
-        if self.cluster is None or isinstance(content, Sketch):
+        if self.cluster is None or not content.by:
             return {key: {"y_true": sketch} for key, sketch in self.sketches.items()}
         at = content.by.index(self.cluster)
         parts: dict[Key, dict[Any, Sketch]] = {}
-        for key, sketch in _by_tuple(content).items():
+        for key, sketch in content.groups.items():
             parts.setdefault((*key[:at], *key[at + 1 :]), {})[key[at]] = sketch
         name = self.cluster
         return {k: {"y_true": Sketches(own, by=name), "cluster": name} for k, own in parts.items()}
@@ -429,13 +429,6 @@ class Samples:
         """A group for people, such as `model rf`."""
         pairs = zip(self.by, key, strict=True)
         return ", ".join(f"{printable(name)} {shown(value)}" for name, value in pairs)
-
-
-def _by_tuple(sketches: Sketch | Sketches) -> dict[Key, Sketch]:
-    if isinstance(sketches, Sketch):
-        return {(): sketches}
-    single = len(sketches.by) == 1
-    return {(key,) if single else key: sketch for key, sketch in sketches.items()}
 
 
 def _as_sketches(groups: Mapping[Key, Sketch], by: Sequence[str]) -> Sketch | Sketches:
@@ -518,8 +511,8 @@ def _of_sketches(
     columns: Columns | None = None,
     cluster: str | None = None,
 ) -> Samples:
-    names = sketches.by if isinstance(sketches, Sketches) else ()
-    return Samples(source, tuple(n for n in names if n != cluster), sketches, columns, cluster)
+    by = tuple(name for name in sketches.by if name != cluster)
+    return Samples(source, by, sketches, columns, cluster)
 
 
 def _read_sketches(source: Source, grouping: Grouping, measuring: Measuring) -> Samples:
@@ -532,21 +525,23 @@ def _read_sketches(source: Source, grouping: Grouping, measuring: Measuring) -> 
     groupings: dict[tuple[str, ...], str] = {}
     for path, name in zip(source.paths, source.names, strict=True):
         sketches = cal.load(path)
-        own = sketches.by if isinstance(sketches, Sketches) else ()
+        own = sketches.by
         for argument, column in roles:
             if column not in own:
                 raise InputError(
                     f"`{argument}` must be among the groups of {name}: {_quoted(own)}.",
                     argument=argument,
                 )
-        if grouping.columns and isinstance(sketches, Sketches):
-            sketches = sketches.roll_up(*dict.fromkeys(column for _, column in roles))
+        if grouping.columns:
+            sketches = cast(Sketches, sketches).roll_up(
+                *dict.fromkeys(column for _, column in roles)
+            )
             own = sketches.by
         groupings[own] = name
         if len(groupings) > 1:
             each = "; ".join(f"{name} by {_quoted(by)}" for by, name in groupings.items())
             raise InputError(f"sketches add up where they have the same groups: {each}.")
-        for key, sketch in _by_tuple(sketches).items():
+        for key, sketch in sketches.groups.items():
             place = (name, *key) if grouping.per_file else key
             try:
                 total[place] = total[place] + sketch if place in total else sketch
@@ -567,11 +562,11 @@ def _without_empty(samples: Samples, keep_empty: bool = False) -> Samples:
             "no valid rows are left.", hint="Leave out `--on-invalid drop` to see why."
         )
     content = samples.content
-    if keep_empty or not isinstance(content, Sketches) or all(one.n for one in content.values()):
+    if keep_empty or isinstance(content, Arrays) or not empty:
         return samples
     if empty:
         note(f"Left out {count(empty, 'group')} without a valid row.")
-    filled = {key: one for key, one in _by_tuple(content).items() if one.n}
+    filled = {key: one for key, one in content.groups.items() if one.n}
     return replace(samples, content=_as_sketches(filled, content.by))
 
 

@@ -154,8 +154,8 @@ def _with_abstentions(samples: Samples, sketches: Any) -> Any:
         dropped = {**sketch.dropped, ABSTAINED: declined} if declined else sketch.dropped
         return Sketch(sketch.columns, nodes=sketch.nodes, scale=sketch.scale, dropped=dropped)
 
-    if isinstance(sketches, Sketch):
-        return counting((), sketches)
+    if not sketches.by:
+        return counting((), sketches.total())
     counted = {}
     for key, sketch in sketches.items():
         values = key if isinstance(key, tuple) else (key,)
@@ -168,9 +168,8 @@ def _write(result: Any, output: str, checkpoint: str | None = None) -> None:
 
     import calibrant as cal
     from calibrant.data.rows import ABSTAINED
-    from calibrant.data.sketch import Sketch
 
-    sketches = [result] if isinstance(result, Sketch) else list(result.values())
+    sketches = list(result.groups.values())
     where = "standard output"
     if output == "-":
         from calibrant.data.sketch_file import to_json
@@ -186,6 +185,6 @@ def _write(result: Any, output: str, checkpoint: str | None = None) -> None:
     dropped = sum(sum(one.dropped.values()) for one in sketches) - abstained
     parts += [f"{count(dropped, 'row')} dropped"] if dropped else []
     parts += [count(abstained, "abstention")] if abstained else []
-    groups = "" if isinstance(result, Sketch) else f" in {count(len(sketches), 'group')}"
+    groups = "" if not result.by else f" in {count(len(sketches), 'group')}"
     parts[0] += groups
     note(f"Wrote {where}: {', '.join(parts)}.")

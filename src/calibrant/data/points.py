@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from calibrant._locks import cached_property
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.fill import sums_of_cells
-from calibrant.data.rows import BLOCK_ROWS, Dropped, InputOptions, Rows, as_rows, require_alone
+from calibrant.data.rows import BLOCK_ROWS, Dropped, InputOptions, Rows, require_alone
 from calibrant.data.scales import PROBABILITY, Scale
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketch import Sketch, as_sample
 
 __all__ = ["Points", "as_points", "points_around_edges", "points_around_shares"]
 
@@ -206,8 +206,7 @@ def as_points(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -
     if isinstance(first, Points):
         require_alone(first, y_prob, options)
         return first
-    read: Any = as_sketch if isinstance(first, Sketch) else as_rows
-    return Points.of(read(first, y_prob, **options))
+    return Points.of(as_sample(first, y_prob, **options))
 
 
 # -- many rows, without sorting them -----------------------------------------------------------

@@ -41,6 +41,7 @@ __all__ = [
     "HardLabelWarning",
     "Sketch",
     "are_hard_labels",
+    "as_sample",
     "as_sketch",
     "checked_columns",
     "warn_of_hard_labels",
@@ -70,6 +71,8 @@ class Sketch:
     """
 
     __hash__ = None  # type: ignore[assignment]  # it grows by `update`
+    by: tuple[str, ...] = ()
+    """Names of the columns that group sketches: none."""
 
     def __init__(
         self,
@@ -279,6 +282,15 @@ class Sketch:
         return self.offsets.astype(np.float64) if offsets is None else offsets
 
     @property
+    def groups(self) -> dict[tuple[Any, ...], Sketch]:
+        """Sketch of each group by its values, as of `Sketches`: this one alone."""
+        return {(): self}
+
+    def total(self) -> Sketch:
+        """Sketch of all groups together: this one."""
+        return self
+
+    @property
     def n(self) -> int:
         """Number of rows."""
         return self.columns.rows
@@ -428,6 +440,13 @@ def as_sketch(
         message = f"The sketch must not be empty; it has {first.n} rows{weights}."
         raise InputError(message, hint="Add rows with `Sketch.update` first.")
     return first
+
+
+def as_sample(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> Rows | Sketch:
+    """Rows of `(y_true, y_prob)`, or a Sketch as it is: for functions that take either."""
+    read: Any = as_sketch if isinstance(first, Sketch) else as_rows
+    sample: Rows | Sketch = read(first, y_prob, **options)
+    return sample
 
 
 # -- hard labels -------------------------------------------------------------------------------

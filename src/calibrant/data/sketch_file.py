@@ -34,7 +34,7 @@ from calibrant._optional import require
 from calibrant.data.cell_sums import require_nodes
 from calibrant.data.scales import as_scale, name_for_file
 from calibrant.data.sketch import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketch
-from calibrant.data.sketches import Sketches, Table, from_table, plain_values, to_table
+from calibrant.data.sketches import Sketches, Table, from_table, is_summed, plain_values, to_table
 from calibrant.errors import InputError, MergeError, show_value
 
 __all__ = ["from_json", "load", "save", "to_json"]
@@ -78,7 +78,7 @@ def save(
         message = f"`path` must be the path of a file; got {show_value(path)}."
         raise InputError(message, argument="path")
     target = Path(path)
-    if not isinstance(sketch, Sketch | Sketches):
+    if not is_summed(sketch):
         message = f"`sketch` must be a Sketch or Sketches; it is a {type(sketch).__name__}."
         raise InputError(message, argument="sketch")
     if target.suffix not in (".json", ".parquet"):
@@ -139,13 +139,12 @@ def from_json(text: str | bytes) -> Sketch | Sketches:
 
 
 def _header(sketch: Sketch | Sketches) -> dict[str, Any]:
-    by = list(sketch.by) if isinstance(sketch, Sketches) else []
-    sample = next(iter(sketch.values()), Sketch.empty()) if isinstance(sketch, Sketches) else sketch
+    sample = next(iter(sketch.groups.values()), Sketch.empty())
     cure = "Save the sketch of the same rows on another scale."
     return {
         "scale": name_for_file(sample.scale, "a sketch", cure),
         "nodes": sample.nodes,
-        "by": by,
+        "by": list(sketch.by),
     }
 
 

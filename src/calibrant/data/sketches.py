@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from typing import Any, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketch, checked_columns
 from calibrant.errors import InputError, MergeError, show_value
 
-__all__ = ["Sketches", "Stacked", "Table", "from_table", "plain_values", "to_table"]
+__all__ = ["Sketches", "Stacked", "Table", "from_table", "is_summed", "plain_values", "to_table"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -216,6 +216,12 @@ class Sketches(Mapping[Any, Sketch]):
             return NotImplemented
         return self.by == other.by and dict(self) == dict(other)
 
+    @property
+    def groups(self) -> dict[tuple[Any, ...], Sketch]:
+        """Sketch of each group by the tuple of its values."""
+        single = len(self.by) == 1
+        return {(key,) if single else key: sketch for key, sketch in self.items()}
+
     def __add__(self, other: Sketches) -> Sketches:
         if not isinstance(other, Sketches):
             return NotImplemented
@@ -279,20 +285,31 @@ class Sketches(Mapping[Any, Sketch]):
         return f"<Sketches of {len(self)} {plural} by {', '.join(self.by)}: {shown}{more}>"
 
 
+def is_summed(value: Any) -> TypeGuard[Sketch | Sketches]:
+    """True of rows that were summed up before: a Sketch, or Sketches by group.
+
+    Examples
+    --------
+    >>> is_summed(Sketch.empty()), is_summed([0, 1])
+    (True, False)
+    """
+    return isinstance(value, Sketch | Sketches)
+
+
 # -- the long table ----------------------------------------------------------------------------
 
 
 def to_table(sketch: Sketch | Sketches) -> dict[str, NDArray[Any] | list[Any]]:
     """Long table as columns: group by group, as they come, each sorted by cell and label."""
-    groups = sketch if isinstance(sketch, Sketches) else Sketches({(): sketch}, by=())
-    _require_group_names(groups.by)
+    groups = sketch.groups
+    _require_group_names(sketch.by)
     weighted = any(part.weighted for part in groups.values())
     names = INTEGER_COLUMNS + (FLOAT_COLUMNS if weighted else ())
     parts = [_long_columns(part, names) for part in groups.values()]
     lengths = [part["cell"].size for part in parts]
     table: dict[str, NDArray[Any] | list[Any]] = {}
-    for place, name in enumerate(groups.by):
-        values = [key[place] if len(groups.by) > 1 else key for key in groups]
+    for place, name in enumerate(sketch.by):
+        values = [key[place] for key in groups]
         if any(isinstance(value, tuple) for value in values):
             message = f"A group in a file must be a plain value; the column {name!r} has tuples."
             raise InputError(message, hint="Name the columns of its parts in `by=`.")

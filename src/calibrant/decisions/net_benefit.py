@@ -25,7 +25,7 @@ from calibrant._format import decimals
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.rows import Dropped, InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.data.sketches import Sketches, Stacked
+from calibrant.data.sketches import Sketches, Stacked, is_summed
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches, random_blocks
@@ -243,17 +243,10 @@ class Split:
 
 def _split(y_true: Any, y_prob: Any, cluster: Any, seed: int, options: InputOptions) -> Split:
     """Folds of rows, of a sketch, or of sketches by cluster."""
-    if not isinstance(y_true, Sketch | Sketches):
+    if not is_summed(y_true):
         return split_rows(*read_clustered(y_true, y_prob, cluster, **options), seed)
-    stacked = clusters_of_sketches(y_true, cluster) if isinstance(y_true, Sketches) else None
-    if isinstance(y_true, Sketch) and cluster is not None:
-        raise InputError(
-            "`cluster` needs rows, or one sketch for each cluster; a Sketch alone has neither.",
-            argument="cluster",
-            hint="Pass what `calibrant.scan` gives with `cluster=`.",
-        )
-    total = y_true.total() if isinstance(y_true, Sketches) else y_true
-    sketch = as_sketch(total, y_prob, **options)
+    stacked = clusters_of_sketches(y_true, cluster)
+    sketch = as_sketch(y_true.total(), y_prob, **options)
     if sketch.weighted:
         raise InputError(
             "A decision curve of a sketch takes rows that count alike; these have weights or soft outcomes.",
@@ -370,9 +363,9 @@ def cross_fitted_maps(
     """Map for each fold, learned from the other folds; or why there is none."""
     maps = []
     for fold in range(FOLDS):
-        others = sum((part for k, part in enumerate(parts) if k != fold and part.n), start=0)
-        sums = others.weights.sum(axis=0) if isinstance(others, Sketch) else np.zeros(2)
-        if not np.all(sums > 0.0):
+        empty = Sketch.empty(nodes=parts[0].nodes, scale=parts[0].scale)
+        others = sum((part for k, part in enumerate(parts) if k != fold), start=empty)
+        if not np.all(others.weights.sum(axis=0) > 0.0):
             return [], "too few rows of either outcome to learn a map and judge it on others"
         own = AdaptiveRecalibrator() if recalibrator is None else copy.deepcopy(recalibrator)
         maps.append(own.fit(others))

@@ -15,7 +15,7 @@ from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.points import Points
 from calibrant.data.rows import ABSTAINED, Dropped, InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.data.sketches import Sketches, Stacked
+from calibrant.data.sketches import Stacked, is_summed
 from calibrant.errors import InputError, show_value
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches
@@ -139,19 +139,12 @@ def rank(
     >>> ranking.threshold, ranking.rows, ranking.errors
     (array([0.9, 0.8, 0.3]), array([1., 3., 4.]), array([0., 1., 1.]))
     """
-    if isinstance(y_true, Sketches):
-        return rank_sketch(as_sketch(y_true.total()), clusters_of_sketches(y_true, cluster), side)
-    if isinstance(y_true, Sketch):
-        if cluster is not None:
-            raise InputError(
-                "`cluster` needs rows, or one sketch for each cluster; a Sketch alone has neither.",
-                argument="cluster",
-                hint="Pass what `calibrant.scan` gives with `cluster=`.",
-            )
-        sketch = as_sketch(y_true, y_prob, **options)
-        if not sketch.weighted:
+    if is_summed(y_true):
+        stacked = clusters_of_sketches(y_true, cluster)
+        sketch = as_sketch(y_true.total(), y_prob, **options)
+        if stacked is None and not sketch.weighted:
             warn_of_repeated_cells(sketch, stacklevel=stacklevel + 1)
-        return rank_sketch(sketch, side=side)
+        return rank_sketch(sketch, stacked, side)
     rows, codes = read_clustered(y_true, y_prob, cluster, **options)
     if codes is None and rows.raw_weight is None:
         warn_of_repeated_rows(rows, stacklevel=stacklevel + 1)

@@ -16,7 +16,7 @@ from calibrant.data.cell_sums import Columns
 from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
-from calibrant.data.sketches import Sketches, Stacked
+from calibrant.data.sketches import Stacked, is_summed
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.calibration_test import CalibrationTest, Interval, NoiseFloor
@@ -129,19 +129,12 @@ def assess(
     clusters: ClusterResiduals | None = None
     pairs, codes = None, None
     stacked: Stacked | None = None
-    if isinstance(y_true, Sketches):
+    if is_summed(y_true):
         stacked = clusters_of_sketches(y_true, cluster)
         sketch = as_sketch(y_true.total(), y_prob, scale=scale, **reading)
-        clusters = ClusterResiduals.of_sketches(sketch.scale, stacked)
-    elif isinstance(y_true, Sketch):
-        if cluster is not None:
-            raise InputError(
-                "`cluster` needs rows, or one sketch for each cluster.",
-                argument="cluster",
-                hint="Pass `y_true` and `y_prob`, or what `scan(..., cluster=)` gives.",
-            )
-        sketch = as_sketch(y_true, y_prob, scale=scale, **reading)
-        if not sketch.weighted:
+        if stacked is not None:
+            clusters = ClusterResiduals.of_sketches(sketch.scale, stacked)
+        elif not sketch.weighted:
             warn_of_repeated_cells(sketch, stacklevel=3)
     else:
         if y_prob is None and not isinstance(y_true, Rows):
@@ -227,7 +220,7 @@ def warn_of_few_units(tests: Iterable[CalibrationTest], *, stacklevel: int) -> N
 
 def _require_weight_type(weight_type: str, y_true: Any) -> None:
     require_choice("weight_type", weight_type, ("importance", "frequency"))
-    if weight_type == "frequency" and isinstance(y_true, Sketch | Sketches):
+    if weight_type == "frequency" and is_summed(y_true):
         raise InputError(
             "`weight_type` of a sketch was settled when it was made: importance.",
             argument="weight_type",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from calibrant.data.arrays import as_column
 from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes, require_alone
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
-from calibrant.data.sketches import Sketches, Stacked
+from calibrant.data.sketches import Sketches, Stacked, is_summed
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.assess import assessment_and_test, require_margin
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes, clusters_with_weight
@@ -109,7 +109,7 @@ def assess_by(
     seed = require_seed(seed)
     asked = None if profile is None else as_profile(profile)
     rows, unit = None, cluster
-    if isinstance(y_true, Sketches):
+    if is_summed(y_true):
         require_alone(y_true, y_prob, {"data": data, **options})  # type: ignore[typeddict-unknown-key]
         y_true, data = None, y_true
     if data is None:
@@ -324,10 +324,10 @@ def _of_data(
     options: Any,
 ) -> Sketches:
     """Sketches of the columns of `data` by group and cluster; sketches stand for themselves."""
-    if not isinstance(data, Sketches) and isinstance(by, list | tuple | str) and not by:
+    if not is_summed(data) and isinstance(by, list | tuple | str) and not by:
         by = None
     sketches = from_data(y_true, y_prob, data, options, by=by, cluster=cluster, scale=scale)
-    if not isinstance(sketches, Sketches) or sketches.by == (cluster,):
+    if sketches.by in ((), (cluster,)):
         raise InputError(
             f"`by` must name a column of the data, as nothing else makes groups; got {show_value(by)}.",
             argument="by",
@@ -335,7 +335,7 @@ def _of_data(
         )
     if scale is not None and sketches is data:
         as_sketch(sketches.total(), scale=scale)  # refuses another
-    return sketches
+    return cast(Sketches, sketches)
 
 
 def _of_arrays(
@@ -359,8 +359,7 @@ def _of_arrays(
         views = ("top_label", "classwise")
         if by is None and cluster is None and multiclass in views:
             sketches = sketches_of_classes(y_true, y_prob, scale=scale, **options)
-            assert isinstance(sketches, Sketches)
-            return sketches, None
+            return cast(Sketches, sketches), None
         columns, names, settings = class_columns(y_true, y_prob, options)
         groups = {} if by is None and settings["multiclass"] != "confidence" else _groupings(by)
         y_names: Any = names
@@ -390,8 +389,7 @@ def _of_arrays(
         scale=PROBABILITY if scale is None else scale,
         **settings,
     )
-    assert isinstance(sketches, Sketches)
-    return sketches, "cluster" if clusters else None
+    return cast(Sketches, sketches), "cluster" if clusters else None
 
 
 def _groupings(by: Any) -> dict[Any, Any]:

@@ -17,6 +17,7 @@ from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
+from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.residuals import cell_positions
@@ -160,8 +161,16 @@ def random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integer
     return order[codes] % MOST_BLOCKS, MOST_BLOCKS
 
 
-def clusters_of_sketches(sketches: Sketches, cluster: Any) -> Stacked:
-    """The sketches of the clusters that have weight, of which there must be two."""
+def clusters_of_sketches(sketches: Sketch | Sketches, cluster: Any) -> Stacked | None:
+    """The sketches of the clusters that have weight, at least two; None of a Sketch without clusters."""
+    if isinstance(sketches, Sketch):
+        if cluster is None:
+            return None
+        raise InputError(
+            "`cluster` needs rows, or one sketch for each cluster; a Sketch alone has neither.",
+            argument="cluster",
+            hint="Pass `y_true` and `y_prob`, or what `calibrant.scan` gives with `cluster=`.",
+        )
     if not isinstance(cluster, str) or cluster not in sketches.by:
         raise InputError(
             f"`cluster` must name a column of the sketches; it is {show_value(cluster)}.",

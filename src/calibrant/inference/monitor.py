@@ -32,7 +32,7 @@ from calibrant.data.rows import InputOptions, require_alone
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketch_file import from_json, to_json
-from calibrant.data.sketches import Sketches
+from calibrant.data.sketches import Sketches, is_summed
 from calibrant.errors import CalibrantError, InputError, show_value
 from calibrant.io.request import CLASS_COLUMN
 from calibrant.io.scan import sketches_of_classes
@@ -231,8 +231,9 @@ class EProcess:
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> EProcess:
         """Inverse of `to_dict`; a ValueError for other types and shapes."""
-        past = from_json(json.dumps(state["past"]))
-        if not isinstance(past, Sketch) or past.weighted or past.scale != PROBABILITY:
+        read = from_json(json.dumps(state["past"]))
+        past = read.total()
+        if read.by or past.weighted or past.scale != PROBABILITY:
             raise ValueError("`past` must be a sketch without weights on the probability scale")
         return cls(
             looks=index(state["looks"]),
@@ -699,7 +700,7 @@ def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch 
         from calibrant.io.from_data import from_data
 
         return from_data(y_true, y_prob, data, options)
-    if isinstance(y_true, Sketches):
+    if is_summed(y_true):
         require_alone(y_true, y_prob, options)
         return y_true
     if options.get("multiclass") in CLASS_VIEWS.values():

@@ -18,6 +18,7 @@ from calibrant._arguments import (
 )
 from calibrant.data.arrays import as_column
 from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import is_summed
 from calibrant.errors import InputError, show_value
 from calibrant.inference.assess import require_margin
 from calibrant.inference.calibration_test import CalibrationTest
@@ -129,8 +130,9 @@ def required_n(
     if y_prob is None:
         p = (np.arange(NODES) + 0.5) / NODES
         like = Sketch.from_counts(p, np.ones(NODES, int), np.zeros(NODES, int), nodes=NODES)
-    elif isinstance(y_prob, Sketch):
-        like = as_sketch(y_prob).rebin(min(NODES, y_prob.nodes))
+    elif is_summed(y_prob):
+        sketch = as_sketch(y_prob)
+        like = sketch.rebin(min(NODES, sketch.nodes))
     else:
         column = as_column(y_prob, "y_prob")
         like = Sketch.from_arrays(

@@ -249,10 +249,10 @@ class Sample:
     @cached_property
     def _cells(self) -> tuple[Floats, Floats, Integers | None]:
         """Position and weight [m, 2] of the cells of a sketch, or of each cluster's, and the clusters."""
-        table = Stacked.of(self.parts) if self.parts else self.sketch
-        weights = table.weights
-        code = np.repeat(table.code, 2) if isinstance(table, Stacked) else None
-        return cell_positions(table, by_label=True), weights, code
+        if not self.parts:
+            return cell_positions(self.sketch, by_label=True), self.sketch.weights, None
+        table = Stacked.of(self.parts)
+        return cell_positions(table, by_label=True), table.weights, np.repeat(table.code, 2)
 
     @cached_property
     def p(self) -> Floats:

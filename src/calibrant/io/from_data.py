@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from calibrant.data.rows import InputOptions, require_alone, require_one_sample
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Sketches
+from calibrant.data.sketches import Sketches, is_summed
 from calibrant.errors import InputError
 from calibrant.io.rows import ClassRows, Rows, read_classes, read_rows
 from calibrant.io.scan import ReadingOptions, scan
@@ -35,13 +35,13 @@ def from_data(
     >>> from_data("y", "p", {"y": [0, 1], "p": [0.2, 0.7]}, {})
     <Sketch of 2 rows, 1 events, in 2 of 65536 cells, scale probability>
     """
-    if isinstance(data, Sketch | Sketches):
+    if is_summed(data):
         require_alone(data, y_prob, {"y_true": y_true, **options})  # type: ignore[typeddict-item]
-        if by is None or isinstance(data, Sketch):
+        if by is None or not data.by:
             return data
         names = [by] if isinstance(by, str) else list(by)
         wanted = [*names, cluster] if cluster in data.by else names
-        return data.roll_up(*dict.fromkeys(wanted))
+        return cast(Sketches, data).roll_up(*dict.fromkeys(wanted))
     for name, value in (("y_true", y_true), ("y_prob", y_prob)):
         if value is None:
             raise InputError(f"`{name}` must name a column of the data; got None.", argument=name)
@@ -87,7 +87,7 @@ def sample_from(
             argument="y_true",
             hint="Pass arrays without it, or names of columns with it.",
         )
-    if isinstance(data, Sketch | Sketches) or not rows:
+    if is_summed(data) or not rows:
         if not groups:
             require_one_sample(options.get("multiclass"))
         found = from_data(y_true, y_prob, data, options, by=by, cluster=cluster, scale=scale)

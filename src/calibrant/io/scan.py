@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -202,9 +202,7 @@ def scan(
 
 def _warn_of_scale(found: Sketch | Sketches) -> None:
     """Warn where no prediction is above one per cent."""
-    parts = [
-        part for part in (found.values() if isinstance(found, Sketches) else [found]) if part.n
-    ]
+    parts = [part for part in found.groups.values() if part.n]
     low = [np.asarray(part.scale.prediction(part.cells / part.nodes)) for part in parts]
     if not any((own > 0.01).any() for own in low):
         warn_of_fractions(stacklevel=4)
@@ -453,9 +451,7 @@ def scan_classes(data: Any, *, y_true: Any, y_prob: Any, **reading: Any) -> Clas
     reading = {**reading, "y_true": y_true, "y_prob": y_prob}
     each = scan(data, **{**reading, "multiclass": "classwise"})
     said = scan(data, **{**reading, "multiclass": "top_label"}, by={TRUE_CLASS: y_true})
-    assert isinstance(each, Sketches)
-    assert isinstance(said, Sketches)
-    return ClassSketches(each, said)
+    return ClassSketches(cast(Sketches, each), cast(Sketches, said))
 
 
 def class_columns(

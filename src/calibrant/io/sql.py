@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -356,9 +356,9 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
     # A missing group is None, whatever it came through.
     columns |= {name: [normal_key((v,))[0] for v in columns[name]] for name in by}
     found = from_table(columns, by=by, nodes=int(nodes[0]))
-    if isinstance(found, Sketches):  # a database gives its rows in any order
-        found = sorted_groups(found)
-    sketches = list(found.values()) if isinstance(found, Sketches) else [found]
+    if by:  # a database gives its rows in any order
+        found = sorted_groups(cast(Sketches, found))
+    sketches = list(found.groups.values())
     dropped: Counter[str] = Counter()
     for sketch in sketches:
         dropped.update(sketch.dropped)

@@ -15,8 +15,8 @@ import numpy as np
 from calibrant._arguments import require_choice
 from calibrant.data.classes import classwise, confidence, top_label
 from calibrant.data.points import Points
-from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.rows import Dropped, InputOptions, Rows
+from calibrant.data.sketch import Sketch, as_sample
 from calibrant.errors import CalibrantError, InputError, show_value
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
@@ -253,8 +253,7 @@ def measure_all(
     if data is not None:
         y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options)
     names = _chosen(which)
-    read: Any = as_sketch if isinstance(y_true, Sketch) else as_rows
-    rows = read(y_true, y_prob, **reading)
+    rows = as_sample(y_true, y_prob, **reading)
     points = Points.of(rows)
     lines = tuple(_line(name, rows, points) for name in names)
     return Measures(lines, points.n, points.dropped)

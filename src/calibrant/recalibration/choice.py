@@ -11,7 +11,7 @@ import numpy as np
 from calibrant._arguments import require_choice
 from calibrant.data.classes import confidence
 from calibrant.data.scales import PROBABILITY
-from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import is_summed
 from calibrant.errors import InputError, show_value
 from calibrant.io.from_data import sample_from
 from calibrant.measures.result_record import Record
@@ -178,7 +178,7 @@ def choose_recalibrator(
         options = {**reading}
         options.pop("multiclass", None)
         sample_weight = options.pop("sample_weight", None)
-    shape = () if isinstance(y_true, Sketch) else shape_of(y_prob)
+    shape = () if is_summed(y_true) else shape_of(y_prob)
     binary = not (len(shape) == 2 and shape[1] > 1)
     maps = _checked(candidates, binary)
     none: LearnedMap = IdentityRecalibrator() if binary else IdentityOfClasses()

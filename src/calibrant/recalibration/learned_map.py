@@ -29,6 +29,7 @@ from calibrant.data.points import Points
 from calibrant.data.rows import Rows, as_rows
 from calibrant.data.scales import Scale, as_scale, name_for_file
 from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketches import is_summed
 from calibrant.errors import CalibrantError, InputError, TooFewRows, show_value
 
 if TYPE_CHECKING:
@@ -441,7 +442,7 @@ class Training:
                 argument=name,
                 hint="Convert the predictions to probabilities first.",
             )
-        if isinstance(y_prob, Sketch):
+        if is_summed(y_prob):
             if y_true is not None:
                 raise InputError(
                     "`y_true` must be left out with a Sketch, which holds outcomes.",

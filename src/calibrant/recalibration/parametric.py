@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._arguments import require_number
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import is_summed
 from calibrant.recalibration.learned_map import (
     POSITIVE,
     FitOptions,
@@ -219,7 +219,7 @@ class OffsetRecalibrator(Recalibrator):
         if self.target_mean is None:
             return super().fit(y_prob, y_true, sample_weight, **options)
         require_number("target_mean", self.target_mean, 0.0, BELOW_ONE)
-        if y_true is None and not isinstance(y_prob, Sketch):
+        if y_true is None and not is_summed(y_prob):
             y_true = np.zeros(checked_probabilities(y_prob).size)
         self._set_state(self._learn(Training.of(y_prob, y_true, sample_weight, options)), 1)
         return self

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self, Unpack
 import numpy as np
 
 from calibrant._arguments import require_share
-from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import is_summed
 from calibrant.errors import InputError
 from calibrant.recalibration.learned_map import (
     FitOptions,
@@ -71,7 +71,7 @@ class PriorShift(Recalibrator):
         for name, rate in (("from_rate", self.from_rate), ("to_rate", self.to_rate)):
             if rate is not None:
                 require_share(name, rate)
-        unlabelled = y_true is None and not isinstance(y_prob, Sketch)
+        unlabelled = y_true is None and not is_summed(y_prob)
         if unlabelled and self.from_rate is None:
             raise InputError(
                 "`from_rate` is needed without outcomes: the rate for which predictions are calibrated.",

@@ -84,8 +84,7 @@ def repair_of(
     if any(not part.weights.sum(axis=0).all() for part in parts):
         return None
     maps = [AdaptiveRecalibrator().fit(part) for part in parts]
-    repaired = sum(_applied(one, other) for one, other in zip(maps, parts[::-1], strict=True))
-    assert isinstance(repaired, Sketch)
+    repaired = _applied(maps[0], parts[1]) + _applied(maps[1], parts[0])
     diagram = reliability_diagram(
         repaired,
         confidence=assessment.confidence,

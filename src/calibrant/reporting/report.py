@@ -19,7 +19,7 @@ from calibrant._files import replaced_when_whole
 from calibrant.data.rows import InputOptions, has_classes
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.data.sketches import Sketches
+from calibrant.data.sketches import Sketches, is_summed
 from calibrant.errors import InputError, show_value
 from calibrant.inference.assess import assess, read_clustered
 from calibrant.inference.assess_by import assess_by
@@ -190,7 +190,7 @@ def report(
     """
     if data is not None:
         again = (
-            not isinstance(data, Sketch | Sketches | Iterator) and by is None and cluster is None
+            not (is_summed(data) or isinstance(data, Iterator)) and by is None and cluster is None
         )
         classes = again and options.get("multiclass") is not None and not options.get("per_file")
         columns = {"y_true": y_true, "y_prob": y_prob}
@@ -234,13 +234,13 @@ def report(
         _require_nothing_else(assessment=assessment)
         finding = assess_by(y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading)
         sketches = finding.sketches
-    elif isinstance(y_true, Sketches) and y_true.by == (cluster,):  # clusters alone are one sample
+    elif is_summed(y_true) and y_true.by == (cluster,):  # clusters alone are one sample
         _require_nothing_else(y_prob=y_prob, assessment=assessment, **reading)
         finding = assess(y_true, cluster=cluster, scale=scale, **settings)
         sketches = {"predictions": y_true.total()}
     elif isinstance(y_true, Mapping):
         _require_nothing_else(y_prob=y_prob, assessment=assessment, **reading)
-        by = y_true.by if isinstance(y_true, Sketches) else "group"
+        by = getattr(y_true, "by", "group")
         groups = Sketches({key: _own(key, one, scale) for key, one in y_true.items()}, by=by)
         apart = tuple(name for name in groups.by if name != cluster)
         most = None if apart in CLASS_COLUMN.values() else limit
