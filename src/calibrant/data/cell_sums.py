@@ -69,15 +69,12 @@ class Columns:
     weighted_offsets: Floats | None = None
 
     def __post_init__(self) -> None:
-        for values in (self.cells, self.counts, self.offsets):
-            values.flags.writeable = False
-        if self.weights is not None:
-            for name in ("weights", "squared_weights", "weighted_offsets"):
-                self.column(name).flags.writeable = False
+        for name in ("cells", *self.sum_names()):
+            self.column(name).flags.writeable = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Through the constructor, which makes the arrays read-only again."""
-        return Columns, tuple(getattr(self, column.name) for column in fields(self))
+        return Columns, tuple(map(self.column, [column.name for column in fields(self)]))
 
     @cached_property
     def rows(self) -> int:
@@ -97,6 +94,14 @@ class Columns:
     def column(self, name: str) -> NDArray[Any]:
         """Column of that name."""
         values: NDArray[Any] = getattr(self, name)
+        return values
+
+    def floats(self, name: str) -> Floats:
+        """Column of sums with weights, where rows without weight count for one."""
+        values: Floats | None = getattr(self, name)
+        if values is None:
+            whole = self.offsets if name == "weighted_offsets" else self.counts
+            values = whole.astype(np.float64)
         return values
 
     def part(self, entries: slice | Integers) -> Columns:
@@ -160,17 +165,15 @@ class Columns:
     def with_weights(self, factor: tuple[float, float] = (1.0, 1.0)) -> Columns:
         """Columns of the same rows with their weights multiplied by a factor for each label."""
         by_label = np.asarray(factor)
-        weights, squared, offsets = self.weights, self.squared_weights, self.weighted_offsets
-        if weights is None or squared is None or offsets is None:
-            weights = squared = self.counts.astype(np.float64)
-            offsets = self.offsets.astype(np.float64)
         with np.errstate(over="ignore"):
-            sums = (weights * by_label, squared * by_label**2, offsets * by_label)
-        if any(np.max(values, initial=0.0) > LARGEST_SUM for values in sums):
-            message = (
-                f"Weights, and their squares, must add up to less than {LARGEST_SUM:g}; times "
+            sums = (
+                self.floats("weights") * by_label,
+                self.floats("squared_weights") * by_label**2,
+                self.floats("weighted_offsets") * by_label,
             )
-            raise InputError(f"{message}{show_value(max(factor))} they do not.")
+        if any(np.max(values, initial=0.0) > LARGEST_SUM for values in sums):
+            message = f"Weights, and their squares, must add up to less than {LARGEST_SUM:g}."
+            raise InputError(message)
         return Columns(self.cells, self.counts, self.offsets, *sums)
 
     def coarsened(self, shift: int, offset_bits: int) -> Columns:

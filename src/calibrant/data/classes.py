@@ -385,7 +385,9 @@ def sum_tolerance(y_prob: Any) -> float:
 
 def as_weights(sample_weight: Any, n: int) -> NDArray[Any] | None:
     """Weights of the rows of a matrix: numbers, one for each, not yet checked."""
-    weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
+    if sample_weight is None:
+        return None
+    weight = as_column(sample_weight, "sample_weight")
     require_weights(weight, n)
     return weight
 

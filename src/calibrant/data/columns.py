@@ -1,4 +1,4 @@
-"""Columns of numbers, as arrays or named in a table."""
+"""Columns of numbers, as arrays or named in a table, and the checks of their entries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.errors import InputError, show_value
 
-__all__ = ["categories", "numbers", "same_length"]
+__all__ = ["categories", "numbers", "require_each", "same_length"]
 
 
 def numbers(value: Any, name: str, data: Any = None, *, ndim: int = 1) -> NDArray[np.float64]:
@@ -29,16 +29,28 @@ def numbers(value: Any, name: str, data: Any = None, *, ndim: int = 1) -> NDArra
     if array.ndim != ndim or array.size == 0:
         wanted = "a column of numbers" if ndim == 1 else "a table with a row for each outcome"
         raise InputError(f"`{name}` must be {wanted}; its shape is {array.shape}.", argument=name)
-    finite = np.isfinite(array).reshape(array.shape[0], -1).all(axis=1)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise InputError(
-            f"`{name}` must hold finite numbers; row {row} does not.",
-            argument=name,
-            row=row,
-            hint="Leave such rows out first.",
-        )
+    finite = np.asarray(np.isfinite(array).reshape(array.shape[0], -1).all(axis=1))
+    require_each(name, array, finite, "hold finite numbers", "Leave such rows out first.")
     return array
+
+
+def require_each(
+    name: str, column: Any, valid: NDArray[np.bool_], rule: str, hint: str | None = None
+) -> None:
+    """Refuse a column of which an entry breaks a rule; the error names the first that does.
+
+    Examples
+    --------
+    >>> p = np.array([0.2, 1.5])
+    >>> require_each("p", p, p <= 1.0, "be at most 1")
+    Traceback (most recent call last):
+    calibrant.errors.InputError: `p` must be at most 1; row 1 has 1.5.
+    """
+    wrong = np.flatnonzero(~valid)
+    if wrong.size:
+        row = int(wrong[0])
+        message = f"`{name}` must {rule}; row {row} has {show_value(column[row])}."
+        raise InputError(message, argument=name, row=row, hint=hint)
 
 
 def categories(value: Any, name: str, data: Any = None) -> NDArray[Any]:

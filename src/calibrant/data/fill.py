@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +14,6 @@ from numpy.typing import NDArray
 from calibrant.data._fill import (
     add_moments,
     add_squares,
-    fill_counts,
     fill_weights,
     mark,
     marked,
@@ -27,7 +24,7 @@ from calibrant.data._fill import (
     sum_log_losses,
     unpack,
 )
-from calibrant.data.cell_sums import Columns, bits_of_offsets, most_rows, require_room
+from calibrant.data.cell_sums import Columns, bits_of_offsets, require_room
 from calibrant.data.rows import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Rows
 from calibrant.data.scales import PROBABILITY, Scale
 
@@ -47,13 +44,13 @@ ROWS_PER_THREAD = 1 << 18
 ROWS_WORTH_THREADS = 1 << 19
 PIECES = 4
 MOST_BYTES = 17 << 20
-USUAL_NODES = 1 << 16
 SQUARE_BITS = 22
 """Bits of a position inside a cell whose squares are summed."""
 _NO_WEIGHTS = np.empty(0)
 _NO_WORDS = np.empty(0, np.uint64)
-Add = Callable[[int, Any, Any, Any, Any], int]
-"""Loop over a block (first row, p, y, weights) into a table; the first invalid row, or -1."""
+Floats = NDArray[np.float64]
+Add = Callable[[Any, Any, Any, Floats], int]
+"""Loop over a block (p, y, weights) into a table; the first invalid row, or -1."""
 
 
 class Outline(NamedTuple):
@@ -70,119 +67,80 @@ def fill(pairs: Rows, nodes: int, scale: Scale) -> Columns:
     """One pass over the rows; the first row that breaks a rule is refused."""
     filling = _fill_weights if pairs.fractional else _fill_counts
     columns = filling(pairs, nodes, scale)
-    if pairs.n > most_rows(bits_of_offsets(nodes)):  # as many may be in one cell
-        require_room(int(columns.counts.max(initial=0)), bits_of_offsets(nodes))
+    require_room(int(columns.counts.max(initial=0)), bits_of_offsets(nodes))
     pairs.mark_valid()
     return columns
 
 
 def _fill_counts(pairs: Rows, nodes: int, scale: Scale) -> Columns:
-    """Packed words for as many rows as they hold; beyond, tables of whole numbers."""
+    """Packed words, a table for as many rows as they hold, and the sum of these tables."""
     log2_nodes = nodes.bit_length() - 1
-    if pairs.n > rows_of_a_word(log2_nodes):
-        return _fill_dense(pairs, nodes, scale)
-    threads = _threads(pairs, nodes)
-    marking = threads == 1 and pairs.n < nodes  # then fewer bits are set than words would be read
+    bytes_each = 16 * (nodes + 1) + (0 if pairs.needs_no_conversion else 20 * BLOCK_ROWS)
+    threads = min(pairs.n // ROWS_PER_THREAD, MOST_BYTES // bytes_each, os.cpu_count() or 1)
+    parts = max(threads, -(-pairs.n // rows_of_a_word(log2_nodes)))
+    marking = parts == 1 and pairs.n < nodes  # then fewer bits are set than words would be read
 
-    def pack_range(rows: range) -> tuple[_Table, int]:
-        table = _TABLES.take(nodes)
-        occupied = table.occupied if marking else _NO_WORDS
+    def pack_range(rows: range) -> tuple[Columns, int]:
+        packed = np.zeros(2 * (nodes + 1), np.uint64)
+        occupied = np.zeros((nodes >> 6) + 1, np.uint64)
         for start, p, y, _ in pairs.blocks(rows):
             places = _located(pairs, start, p, scale)
-            invalid = pack(places, y, log2_nodes, table.packed, occupied)
+            invalid = pack(places, y, log2_nodes, packed, occupied if marking else _NO_WORDS)
             if invalid >= 0:
-                return table, start + invalid
-        return table, -1
+                return Columns.empty(), start + invalid
+        size = marked(occupied) if marking else mark(packed, occupied)
+        columns = np.empty(size, np.int64), *np.empty((2, size, 2), np.int64)
+        unpack(packed, occupied, log2_nodes, *columns)
+        return Columns(*columns), -1
 
-    filled = _map_ranges(pack_range, pairs.n, threads)
-    _refuse_first(pairs, [row for _, row in filled])
-    table = filled[0][0]
-    for more, _ in filled[1:]:
-        np.add(table.packed, more.packed, out=table.packed)
-    size = (marked if marking else partial(mark, table.packed))(table.occupied)
-    columns = np.empty(size, np.int64), *np.empty((2, size, 2), np.int64)
-    unpack(table.packed, table.occupied, log2_nodes, *columns)
-    _TABLES.give_back(table)
-    return Columns(*columns)
+    return Columns.total(_by_ranges(pairs, pack_range, parts), offset_bits=bits_of_offsets(nodes))
 
 
-def _fill_dense(pairs: Rows, nodes: int, scale: Scale) -> Columns:
-    def add(start: int, p: Any, y: Any, _: Any, tables: NDArray[np.int64]) -> int:
-        places = _located(pairs, start, p, scale)
-        return fill_counts(places, y, nodes.bit_length() - 1, *tables)
+def _by_ranges(
+    pairs: Rows, work: Callable[[range], tuple[Any, int]], parts: int | None = None
+) -> list[Any]:
+    """Results of work on ranges of rows, side by side; the first row at which it stopped is refused.
 
-    def room() -> NDArray[np.int64]:
-        return np.zeros((2, nodes + 1, 2), dtype=np.int64)
+    Work gives a result and that row, or -1. Many rows are cut into a fixed number of ranges, so that sums
+    of floats do not depend on the number of cores.
+    """
+    n = pairs.n
+    parts = min(PIECES, -(-n // ROWS_WORTH_THREADS)) if parts is None else parts
+    if parts == 1:
+        done = iter([work(range(n))])
+    else:
+        from concurrent.futures import ThreadPoolExecutor
 
-    return Columns.from_dense(*_summed(pairs, add, room, _threads(pairs, nodes)))
-
-
-class _Table(NamedTuple):
-    """Room for packed words and the bits of occupied cells, all zero when not in use."""
-
-    packed: NDArray[np.uint64]
-    occupied: NDArray[np.uint64]
-
-
-class _Tables:
-    """Tables of the usual size that wait to be used again: making a new one costs more than few rows do."""
-
-    def __init__(self) -> None:
-        self._free: list[_Table] = []
-
-    def take(self, nodes: int) -> _Table:
-        """A table of zeros, for one user at a time."""
-        if nodes == USUAL_NODES:
-            with suppress(IndexError):
-                return self._free.pop()
-        return _Table(np.zeros(2 * (nodes + 1), np.uint64), np.zeros((nodes >> 6) + 1, np.uint64))
-
-    def give_back(self, table: _Table) -> None:
-        """Keep a table, which must be zero again, for the next user."""
-        if table.packed.size == 2 * (USUAL_NODES + 1) and not self._free:
-            self._free.append(table)
+        bounds = [n * part // parts for part in range(parts + 1)]
+        with ThreadPoolExecutor(max_workers=min(parts, os.cpu_count() or 1)) as pool:
+            done = pool.map(work, map(range, bounds[:-1], bounds[1:]))
+    results = []
+    for result, invalid in done:
+        if invalid >= 0:
+            pairs.refuse(invalid)
+        results.append(result)
+    return results
 
 
-_TABLES = _Tables()
-
-
-def _refuse_first(pairs: Rows, rows: list[int]) -> None:
-    """Refuse the first row at which a loop stopped, if one did; others have -1."""
-    invalid = [row for row in rows if row >= 0]
-    if invalid:
-        pairs.refuse(min(invalid))
-
-
-def _summed(pairs: Rows, add: Add, room: Callable[[], NDArray[Any]], parts: int) -> NDArray[Any]:
+def _summed(pairs: Rows, add: Add, shape: tuple[int, int]) -> Floats:
     """Table to which a loop adds every row, some ranges of rows at a time, each in a table of its own.
 
-    Many rows are cut into a fixed number of ranges, so that sums of floats do not depend on the number of
-    cores. The first row that breaks a rule is refused.
+    The first row that breaks a rule is refused.
     """
-    tables = [room() for _ in range(parts)]
 
-    def add_range(rows: range) -> tuple[NDArray[Any], int]:
-        table = tables.pop()
+    def add_range(rows: range) -> tuple[Floats, int]:
+        table = np.zeros(shape)
         for start, p, y, weight in pairs.blocks(rows):
-            invalid = add(start, p, y, _NO_WEIGHTS if weight is None else weight, table)
+            invalid = add(p, y, _NO_WEIGHTS if weight is None else weight, table)
             if invalid >= 0:
                 return table, start + invalid
         return table, -1
 
-    pieces = _map_ranges(add_range, pairs.n, parts)
-    _refuse_first(pairs, [row for _, row in pieces])
-    total: NDArray[Any] = pieces[0][0]
-    for more, _ in pieces[1:]:
+    total, *others = _by_ranges(pairs, add_range)
+    for more in others:
         total += more
     pairs.mark_valid()
-    return total
-
-
-def _threads(pairs: Rows, nodes: int) -> int:
-    """Number of threads: as many as there are cores and rows for, and as memory allows."""
-    bytes_each = 48 * (nodes + 1) + (0 if pairs.needs_no_conversion else 20 * BLOCK_ROWS)
-    most = min(pairs.n // ROWS_PER_THREAD, MOST_BYTES // bytes_each)
-    return 1 if most < 2 else min(most, os.cpu_count() or 1)
+    return np.asarray(total)
 
 
 def _fill_weights(pairs: Rows, nodes: int, scale: Scale) -> Columns:
@@ -220,50 +178,45 @@ def outline_of(pairs: Rows, step: int = 1) -> Outline:
 
 def residual_moments(
     pairs: Rows, cells: int, start: float, length: float
-) -> tuple[NDArray[np.float64], float, float]:
+) -> tuple[Floats, float, float]:
     """Moments 0 ... 7 of the residuals p - y about the middles of cells that cover [start, start + length].
 
     Returns them with the sums of the weights and of |p - y| times the weight. One pass over the rows;
     the first row that breaks a rule is refused.
     """
-    sums: dict[int, list[float]] = {}  # by block, to be added up in their order
 
-    def add(first: int, p: Any, y: Any, weights: Any, moments: NDArray[np.float64]) -> int:
-        per_unit = cells / length
-        invalid, *sums[first] = add_moments(p, y, weights, pairs.soft, start, per_unit, moments)
+    def add(p: Any, y: Any, weights: Any, sums: Floats) -> int:
+        invalid, *more = add_moments(p, y, weights, pairs.soft, start, cells / length, sums[:cells])
+        sums[cells, :2] += more
         return invalid
 
-    moments = _summed(pairs, add, lambda: np.zeros((cells, 8)), _pieces(pairs.n))
-    total, absolute = (sum(sums[first][k] for first in sorted(sums)) for k in range(2))
+    sums = _summed(pairs, add, (cells + 1, 8))
+    total, absolute = sums[cells, :2].tolist()
     if not total >= LEAST_TOTAL_WEIGHT:
         pairs.refuse_zero_weights()
-    return moments, total, absolute
+    return sums[:cells], total, absolute
 
 
-def sums_of_squares(pairs: Rows, log2_cells: int) -> NDArray[np.float64]:
+def sums_of_squares(pairs: Rows, log2_cells: int) -> Floats:
     """Rows, their offsets and squared offsets, summed for each (cell, label), in units of 2**-22 of a cell.
 
     For rows of weight 1. One pass over the rows; the first that breaks a rule is refused.
     """
-    slots, parts = 2 * ((1 << log2_cells) + 1), _pieces(pairs.n)
-    rooms = [np.zeros((slots, 2), np.uint64) for _ in range(parts)]
+    slots = 2 * ((1 << log2_cells) + 1)
 
-    def add(_: int, p: Any, y: Any, __: Any, sums: NDArray[np.float64]) -> int:
-        packed = rooms.pop()
-        invalid = add_squares(p, y, log2_cells, packed, sums)
-        rooms.append(packed)
-        return invalid
+    def add(p: Any, y: Any, _: Any, sums: Floats) -> int:
+        return add_squares(p, y, log2_cells, np.zeros((slots, 2), np.uint64), sums)
 
-    return _summed(pairs, add, lambda: np.zeros((slots, 3)), parts)
+    return _summed(pairs, add, (slots, 3))
 
 
-def sums_of_cells(pairs: Rows, cells: int) -> NDArray[np.float64]:
+def sums_of_cells(pairs: Rows, cells: int) -> Floats:
     """Weight, weight of events, weighted prediction and squared weight in each cell; p = 1 is the last.
 
     In floats, not in fixed point, so that nothing of a prediction is cut off.
     """
 
-    def add(_: int, p: Any, y: Any, weights: Any, sums: NDArray[np.float64]) -> int:
+    def add(p: Any, y: Any, weights: Any, sums: Floats) -> int:
         for first in range(0, p.size, CACHED_ROWS):
             few = slice(first, first + CACHED_ROWS)
             doubles = p[few].astype(np.float64), y[few].astype(np.float64)
@@ -272,7 +225,7 @@ def sums_of_cells(pairs: Rows, cells: int) -> NDArray[np.float64]:
                 return first + invalid
         return -1
 
-    sums = _summed(pairs, add, lambda: np.zeros((cells + 1, 4)), PIECES)
+    sums = _summed(pairs, add, (cells + 1, 4))
     if not sums[:, 0].sum() >= LEAST_TOTAL_WEIGHT:
         pairs.refuse_zero_weights()
     return sums
@@ -281,7 +234,7 @@ def sums_of_cells(pairs: Rows, cells: int) -> NDArray[np.float64]:
 def mean_log_loss(pairs: Rows) -> float:
     """Mean of -log of the probability that valid rows give to what came; infinite where that is 0."""
 
-    def sum_range(rows: range) -> list[tuple[float, float]]:
+    def sum_range(rows: range) -> tuple[list[tuple[float, float]], int]:
         sums = []
         for _, p, y, weight in pairs.blocks(rows):
             for start in range(0, p.size, CACHED_ROWS):
@@ -289,27 +242,10 @@ def mean_log_loss(pairs: Rows) -> float:
                 weights = _NO_WEIGHTS if weight is None else weight[few]
                 doubles = p[few].astype(np.float64), y[few].astype(np.float64)
                 sums.append(sum_log_losses(*doubles, weights, pairs.soft))
-        return sums
+        return sums, -1
 
-    pieces = _map_ranges(sum_range, pairs.n, _pieces(pairs.n))
-    losses, mass = zip(*chain.from_iterable(pieces), strict=True)
+    losses, mass = zip(*chain.from_iterable(_by_ranges(pairs, sum_range)), strict=True)
     return math.fsum(losses) / math.fsum(mass)
-
-
-def _pieces(n: int) -> int:
-    """Number of ranges for n rows: whatever the number of cores, so that sums do not depend on it."""
-    return min(PIECES, -(-n // ROWS_WORTH_THREADS))
-
-
-def _map_ranges(work: Any, n: int, parts: int) -> list[Any]:
-    if parts == 1:
-        return [work(range(n))]
-    from concurrent.futures import ThreadPoolExecutor
-
-    bounds = [n * part // parts for part in range(parts + 1)]
-    ranges = [range(low, high) for low, high in pairwise(bounds)]
-    with ThreadPoolExecutor(max_workers=min(parts, os.cpu_count() or 1)) as pool:
-        return list(pool.map(work, ranges))
 
 
 def _located(pairs: Rows, start: int, p: NDArray[Any], scale: Scale) -> NDArray[Any]:

@@ -115,8 +115,9 @@ class Points:
         if self.position_error == 0.0:
             return 0.0
         scale, reach = self.scale, self.position_error
-        rounding = 2.0**-FRACTION_BITS * scale.length * scale.steepness
-        bent = min(scale.steepness, 0.5 * scale.curvature * reach) * reach
+        steepness, curvature, *_ = scale.slopes
+        rounding = 2.0**-FRACTION_BITS * scale.length * steepness
+        bent = min(steepness, 0.5 * curvature * reach) * reach
         return rounding + (0.0 if scale.reflected else bent)
 
     @classmethod

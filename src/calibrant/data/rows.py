@@ -203,7 +203,7 @@ class Rows:
     dropped: Mapping[str, int] = Dropped()
     kept: NDArray[np.int64] | None = None
 
-    @cached_property
+    @property
     def n(self) -> int:
         """Number of rows."""
         return int(self.raw_prob.size)
@@ -213,7 +213,7 @@ class Rows:
         """True where rows can count for other than one whole outcome (weights or soft labels)."""
         return self.soft or self.raw_weight is not None
 
-    @cached_property
+    @property
     def needs_no_conversion(self) -> bool:
         """True where the compiled loops can read the columns as they are."""
         p, y, weight = self.raw_prob, self.raw_label, self.raw_weight
@@ -546,7 +546,8 @@ def as_rows(
             classes=classes,
             on_invalid=on_invalid,
         )
-    require_label(labels, pos_label)
+    if pos_label is not None:
+        require_label(labels, pos_label)
     label, prob = as_column(y_true, "y_true"), as_column(y_prob, "y_prob")
     weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
     if label.size != prob.size:
@@ -555,7 +556,8 @@ def as_rows(
         )
         raise InputError(message, argument="y_true")
     require_numbers("y_prob", prob, drop=on_invalid == "drop")
-    require_weights(weight, prob.size, drop=on_invalid == "drop")
+    if weight is not None:
+        require_weights(weight, prob.size, drop=on_invalid == "drop")
     rows = Rows(prob, label, weight, form, pos_label, labels == "soft")
     if pos_label is not None:
         _require_known_class(rows)
@@ -593,13 +595,13 @@ def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
 def require_label(labels: str, pos_label: Any) -> None:
     """Refuse an event that is no single label, and any beside soft labels, which are shares."""
     try:
-        single = pos_label is None or (np.ndim(pos_label) == 0 and {pos_label: True}[pos_label])
+        single = np.ndim(pos_label) == 0 and {pos_label: True}[pos_label]
     except Exception:  # of any object's shape, hash or comparison
         single = False
     if not single:
         message = f"`pos_label` must be one label; got {show_value(pos_label)}."
         raise InputError(message, argument="pos_label")
-    if labels == "soft" and pos_label is not None:
+    if labels == "soft":
         message = (
             '`pos_label` names one of two classes, and `labels="soft"` says that there are none.'
         )
@@ -621,10 +623,8 @@ def require_numbers(name: str, column: NDArray[Any], *, drop: bool = False) -> N
     raise InputError(message, argument=name, row=row, hint=hint or None)
 
 
-def require_weights(weight: NDArray[Any] | None, n: int, *, drop: bool = False) -> None:
+def require_weights(weight: NDArray[Any], n: int, *, drop: bool = False) -> None:
     """Refuse weights that are not numbers, one for each of `n` rows."""
-    if weight is None:
-        return
     require_numbers("sample_weight", weight, drop=drop)
     if weight.size != n:
         message = f"`sample_weight` must have one entry per row; it has {weight.size} for {n} rows."

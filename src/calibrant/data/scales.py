@@ -8,6 +8,7 @@ line; on the probability scale it is that of the Gaussian reflected at 0 and 1.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
@@ -15,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice, require_positive
+from calibrant._arguments import require_choice, require_positive, require_share
 from calibrant._locks import cached_property
 from calibrant.errors import InputError, show_value
 
@@ -123,13 +124,9 @@ class Scale:
 
     Attributes
     ----------
-    steepness : float
-        The most that the prediction changes per unit of z; part of the certificate. For a scale of
-        your own it is found by sampling.
-    curvature : float
-        The most that this slope changes per unit of z; likewise.
-    higher_slopes : tuple of float
-        Bounds on the third and fourth derivative of the prediction in z; likewise.
+    slopes : tuple of float
+        Bounds on the first four derivatives of the prediction in z, part of the certificate. For a scale
+        of your own they are found by sampling.
 
     Examples
     --------
@@ -160,20 +157,12 @@ class Scale:
             raise InputError(f"`name` must be your own; {self.name!r} is taken.", argument="name")
         z = np.asarray(self.forward(_CHECKPOINTS), dtype=np.float64)
         if z.shape != _CHECKPOINTS.shape or not np.all(np.diff(z) > 0):
-            at = int(np.argmin(np.diff(z))) if z.shape == _CHECKPOINTS.shape else 0
-            low, high = (f"{p:.6g}" for p in _CHECKPOINTS[at : at + 2])
-            message = (
-                f"`forward` must increase; that of {self.name!r} does not from {low} to {high}."
-            )
-            raise InputError(message, argument="forward")
-        back = np.asarray(self.inverse(z))
-        wrong = ~(np.abs(back - _CHECKPOINTS) < 1e-6)
+            raise InputError(f"`forward` of {self.name!r} must increase.", argument="forward")
+        wrong = ~(np.abs(np.asarray(self.inverse(z)) - _CHECKPOINTS) < 1e-6)
         if wrong.any():
-            at = int(np.argmax(wrong))
-            message = (
-                f"`inverse` must undo `forward`; for {self.name!r} it gives {show_value(back[at])} "
-            )
-            raise InputError(f"{message}at p = {_CHECKPOINTS[at]:.6g}.", argument="inverse")
+            at = f"{_CHECKPOINTS[np.argmax(wrong)]:.6g}"
+            message = f"`inverse` of {self.name!r} must undo `forward`; at p = {at} it does not."
+            raise InputError(message, argument="inverse")
 
     def __repr__(self) -> str:
         return f"Scale({self.name!r})"
@@ -215,36 +204,20 @@ class Scale:
         return self.length <= LONGEST_GRID
 
     @cached_property
-    def steepness(self) -> float:
+    def slopes(self) -> tuple[float, float, float, float]:
         if self.forward is _identity:
-            return 1.0
+            return 1.0, 0.0, 0.0, 0.0
         if isinstance(self.forward, Logit):
-            return 0.25 / self.forward.factor
-        p, step = self._sampled()
-        return float(np.max(np.diff(p))) / step
+            f = self.forward.factor
+            return 0.25 / f, float(np.sqrt(3.0) / 18.0 / f**2), 0.125 / f**3, 0.12769 / f**4
 
-    @cached_property
-    def curvature(self) -> float:
-        if self.forward is _identity:
-            return 0.0
-        if isinstance(self.forward, Logit):
-            return float(np.sqrt(3.0) / 18.0 / self.forward.factor**2)
-        p, step = self._sampled()
-        return float(np.max(np.abs(np.diff(p, 2)))) / step**2
+        def sampled(order: int, points: int) -> float:
+            z, step = np.linspace(*self.limits, points, retstep=True)
+            p = np.asarray(self.inverse(z), dtype=np.float64)
+            return float(np.max(np.abs(np.diff(p, order)))) / float(step) ** order
 
-    @cached_property
-    def higher_slopes(self) -> tuple[float, float]:
-        if self.forward is _identity:
-            return 0.0, 0.0
-        if isinstance(self.forward, Logit):
-            return 0.125 / self.forward.factor**3, 0.12769 / self.forward.factor**4
-        p, step = self._sampled(1 << 12)  # finer steps would drown in rounding
-        third, fourth = (np.max(np.abs(np.diff(p, order))) for order in (3, 4))
-        return float(third) / step**3, float(fourth) / step**4
-
-    def _sampled(self, points: int = 1 << 16) -> tuple[Floats, float]:
-        z, step = np.linspace(*self.limits, points, retstep=True)
-        return np.asarray(self.inverse(z), dtype=np.float64), float(step)
+        fine, coarse = 1 << 16, 1 << 12  # third differences of fine steps would drown in rounding
+        return sampled(1, fine), sampled(2, fine), sampled(3, coarse), sampled(4, coarse)
 
     def z(self, p: Floats) -> Floats:
         """Predictions on the scale; infinite where the scale is."""
@@ -252,7 +225,9 @@ class Scale:
 
     def locate(self, p: Floats) -> Floats:
         """Positions in [0, 1] on the grid of the predictions `p`; NaN stays NaN."""
-        return p if self.reflected else self._position(self._z_or_nan(p))
+        # What lies outside [0, 1] must reach the loop that refuses it, not a warning about logarithms.
+        inside = (p >= 0.0) & (p <= 1.0)
+        return p if self.reflected else self._position(self.z(np.where(inside, p, np.nan)))
 
     def locate_logits(self, logits: Floats) -> Floats:
         """Positions on the grid of predictions given as log-odds."""
@@ -267,9 +242,7 @@ class Scale:
         if self.reflected:
             return position
         z = self.limits[0] - self.margin + position * self.length
-        if self.forward is _identity:
-            return z
-        if isinstance(self.inverse, Logistic):
+        if isinstance(self.inverse, Logistic) or self.inverse is _identity:
             return self.inverse(z)
         # Straight on beyond the limits: mass near one is shared with nodes there, and a kink would
         # break the bound on the curvature.
@@ -279,11 +252,6 @@ class Scale:
         slopes = np.abs(self.inverse(ends) - self.inverse(ends + np.array([step, -step]))) / step
         beyond = (z - inside) * np.where(z < self.limits[0], *slopes)
         return np.asarray(self.inverse(inside), dtype=np.float64) + beyond
-
-    def _z_or_nan(self, p: Floats) -> Floats:
-        # What lies outside [0, 1] must reach the loop that refuses it, not a warning about
-        # logarithms.
-        return self.z(np.where((p >= 0.0) & (p <= 1.0), p, np.nan))
 
     def _position(self, z: Floats) -> Floats:
         if not self.has_grid:
@@ -309,34 +277,25 @@ def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
     """
     if isinstance(scale, Scale):
         return scale
-    if isinstance(scale, str):
-        relative = scale == "relative" and base_rate is not None
-        return relative_scale(base_rate) if relative else _named(scale)  # type: ignore[arg-type]
-    message = f"`scale` must be a name or a Scale; got {type(scale).__name__}."
-    raise InputError(message, argument="scale")
+    if not isinstance(scale, str):
+        message = f"`scale` must be a name or a Scale; got {show_value(scale)}."
+        raise InputError(message, argument="scale")
+    relative = scale == "relative" and base_rate is not None
+    return relative_scale(base_rate) if relative else _named(scale)  # type: ignore[arg-type]
 
 
 @cache
 def _named(name: str) -> Scale:
-    if name == PROBABILITY.name:
-        return PROBABILITY
     if name in MAPS:
-        return Scale(*MAPS[name], name=name)
+        return PROBABILITY if name == PROBABILITY.name else Scale(*MAPS[name], name=name)
     kind, _, rate = name.partition(":")
-    if kind == "relative" and rate:
-        try:
-            return relative_scale(float(rate))
-        except ValueError as error:
-            message = (
-                f"`scale` needs a base rate between 0 and 1, as in relative:0.002; got {name!r}."
-            )
-            raise InputError(message, argument="scale") from error
     if kind == "relative":
-        message = "`scale` needs the base rate in its name, as in 'relative:0.002'; got 'relative'."
-        raise InputError(message, argument="scale")
-    names = ", ".join(MAPS)
-    message = f"`scale` must be a Scale, or one of {names}, relative:RATE; got {show_value(name)}."
-    raise InputError(message, argument="scale")
+        with suppress(ValueError):
+            return relative_scale(float(rate))
+    rule = (
+        f"be a Scale, or one of {', '.join(MAPS)}, relative:RATE with a base rate between 0 and 1"
+    )
+    raise InputError(f"`scale` must {rule}; got {show_value(name)}.", argument="scale")
 
 
 def name_for_file(scale: Scale, what: str, hint: str) -> str:
@@ -368,10 +327,7 @@ def relative_scale(base_rate: float) -> Scale:
     >>> relative_scale(0.002).length < 2
     True
     """
-    if not isinstance(base_rate, float | int | np.number) or not 0.0 < base_rate < 1.0:
-        message = f"`base_rate` must lie strictly between 0 and 1; got {show_value(base_rate)}."
-        raise InputError(message, argument="base_rate")
-    rate = float(base_rate)
+    rate = require_share("base_rate", base_rate)
     factor = rate * (1.0 - rate)
     return Scale(
         Logit(factor),
@@ -399,10 +355,7 @@ def loss_scale(
     Scale('logit')
     """
     if callable(loss):
-        if inverse is None:
-            message = "`inverse` is missing: a `loss` given by φ' needs the inverse of φ' too."
-            raise InputError(message, argument="inverse")
-        return Scale(loss, inverse, name="loss")
+        return Scale(loss, inverse, name="loss")  # type: ignore[arg-type]  # which refuses None
     names = {"squared": "unreflected", "log": "logit", "exponential": "boosting"}
     require_choice("loss", loss, tuple(names))
     return as_scale(names[loss])

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_positive
 from calibrant._locks import ForkSafeLock
 from calibrant.data.arrays import as_array, as_column
 from calibrant.data.cell_sums import (
@@ -21,10 +22,10 @@ from calibrant.data.cell_sums import (
     over_outcomes,
     require_nodes,
 )
+from calibrant.data.columns import require_each
 from calibrant.data.fill import fill
 from calibrant.data.rows import (
     LEAST_TOTAL_WEIGHT,
-    LEFT_OUT,
     Dropped,
     InputOptions,
     Rows,
@@ -171,8 +172,8 @@ class Sketch:
             sizes = f"{at.size}, {trials.size} and {successes.size}"
             message = f"`p`, `n` and `events` must be equally long; they have {sizes} rows."
             raise InputError(message, argument="p")
-        _require("p", at, (at >= 0) & (at <= 1), "lie in [0, 1]")
-        _require("events", successes, successes <= trials, "not exceed `n`")
+        require_each("p", at, (at >= 0) & (at <= 1), "lie in [0, 1]")
+        require_each("events", successes, successes <= trials, "not exceed `n`")
         if not trials.any():
             message = "`n` must not be zero everywhere; the table has 0 rows."
             raise InputError(message, argument="n")
@@ -197,29 +198,16 @@ class Sketch:
         *,
         nodes: int = DEFAULT_NODES,
         scale: str | Scale = PROBABILITY,
-        dropped: Mapping[str, int] | None = None,
     ) -> Sketch:
         """Sketch of a long table with a row per (cell, label), as a group-by gives it; repeats are summed.
 
-        Every value is checked: this is how files and query results come in.
+        Every value is checked.
         """
-        if not isinstance(dropped, Mapping | None):
-            message = f"`dropped` must map reasons to numbers of rows; got {show_value(dropped)}."
-            raise InputError(message, argument="dropped")
-        for reason, count in (dropped or {}).items():
-            if reason not in LEFT_OUT:
-                message = f"`dropped` must count rows under {LEFT_OUT}; got {show_value(reason)}."
-                raise InputError(message, argument="dropped")
-            if not isinstance(count, int | np.integer) or count < 0:
-                message = (
-                    f"`dropped` must hold numbers of rows; {reason!r} has {show_value(count)}."
-                )
-                raise InputError(message, argument="dropped")
         given = (cells, labels, counts, offsets, weights, squared_weights, weighted_offsets)
         table = dict(zip(INTEGER_COLUMNS + FLOAT_COLUMNS, given, strict=True))
         sums = checked_columns({k: v for k, v in table.items() if v is not None}, nodes)
         columns = Columns.from_long(*sums, offset_bits=bits_of_offsets(nodes))
-        return cls(columns, nodes=nodes, scale=as_scale(scale), dropped=dropped)
+        return cls(columns, nodes=nodes, scale=as_scale(scale))
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -266,20 +254,17 @@ class Sketch:
     @property
     def weights(self) -> NDArray[np.float64]:
         """Sum of weights per (cell, label)."""
-        weights = self.columns.weights
-        return self.counts.astype(np.float64) if weights is None else weights
+        return self.columns.floats("weights")
 
     @property
     def squared_weights(self) -> NDArray[np.float64]:
         """Sum of squared weights per (cell, label)."""
-        squared = self.columns.squared_weights
-        return self.counts.astype(np.float64) if squared is None else squared
+        return self.columns.floats("squared_weights")
 
     @property
     def weighted_offsets(self) -> NDArray[np.float64]:
         """Sum of weight times offset per (cell, label), in units of 2**-36."""
-        offsets = self.columns.weighted_offsets
-        return self.offsets.astype(np.float64) if offsets is None else offsets
+        return self.columns.floats("weighted_offsets")
 
     @property
     def groups(self) -> dict[tuple[Any, ...], Sketch]:
@@ -369,11 +354,8 @@ class Sketch:
         >>> kept.reweight(negative=100).total_weight
         101.0
         """
-        for name, factor in (("negative", negative), ("positive", positive)):
-            number = isinstance(factor, int | float | np.integer | np.floating)
-            if not (number and 1e-30 <= float(factor) <= 1e30):
-                message = f"`{name}` must lie between 1e-30 and 1e+30; got {show_value(factor)}."
-                raise InputError(message, argument=name)
+        require_positive("negative", negative, 1e30)
+        require_positive("positive", positive, 1e30)
         return self._with(self.columns.with_weights((negative, positive)), self.dropped)
 
     def require_same_grid(self, other: Sketch) -> None:
@@ -500,24 +482,23 @@ def checked_columns(table: Mapping[str, Any], nodes: int) -> tuple[NDArray[Any],
     if len(set(lengths.values())) > 1:
         raise InputError(f"The columns must have equal lengths; they have {lengths}.")
     cell, label, count, offset, *floats = columns.values()
-    _require("cell", cell, (cell >= 0) & (cell <= nodes), f"lie between 0 and {nodes}", "column")
-    _require("label", label, (label == 0) | (label == 1), "be 0 or 1", "column")
-    _require("count", count, count >= 0, "not be negative", "column")
+    require_each("cell", cell, (cell >= 0) & (cell <= nodes), f"lie between 0 and {nodes}")
+    require_each("label", label, (label == 0) | (label == 1), "be 0 or 1")
+    require_each("count", count, count >= 0, "not be negative")
     if count.sum(dtype=np.float64) >= 2.0**63:
         raise InputError("The column 'count' must add up to fewer than 2**63 rows.")
     least = -(-offset // ((1 << bits) - 1))  # rows that it takes to come so far
     # Rows with p = 1 have a cell of their own, in which the only offset is 0.
     inside = (offset >= 0) & (least <= count) & ~((cell == nodes) & (offset > 0))
-    _require("offset", offset, inside, "fit into its cell", "column")
+    require_each("offset", offset, inside, "fit into its cell")
     if floats:
         weight, squared, weighted_offset = floats
         widest = np.where(cell == nodes, 0.0, 2.0**bits)
         # Sums of floats are rounded, so a mean offset may come out a little wider than the cell.
         inside = weighted_offset <= 1.000001 * weight * widest
-        _require("weighted_offset", weighted_offset, inside, "fit into its cell", "column")
-        _require(
-            "squared_weight", squared, (squared == 0) | (weight > 0), "go with a weight", "column"
-        )
+        require_each("weighted_offset", weighted_offset, inside, "fit into its cell")
+        with_weight = (squared == 0) | (weight > 0)
+        require_each("squared_weight", squared, with_weight, "go with a weight")
     return tuple(columns.values())
 
 
@@ -532,13 +513,13 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     if not whole:
         column = column.astype(np.float64)
         valid = (column >= 0) & (column <= LARGEST_SUM)
-        _require(name, column, valid, f"lie between 0 and {LARGEST_SUM:g}", "column")
+        require_each(name, column, valid, f"lie between 0 and {LARGEST_SUM:g}")
         return column
     if column.dtype.kind == "f":
         valid = (np.abs(column) < 2.0**53) & (column == np.round(column))
-        _require(name, column, valid, "hold whole numbers", "column")
+        require_each(name, column, valid, "hold whole numbers")
     if column.dtype == np.uint64:
-        _require(name, column, column < 1 << 63, "fit into 64 bits with a sign", "column")
+        require_each(name, column, column < 1 << 63, "fit into 64 bits with a sign")
     return column.astype(np.int64)
 
 
@@ -546,16 +527,5 @@ def _counts(values: Any, name: str) -> NDArray[np.int64]:
     column = as_column(values, name)
     require_numbers(name, column)
     valid = (column == np.round(column)) & (column >= 0) & (column <= LARGEST_COUNT)
-    _require(name, column, valid, f"hold whole numbers between 0 and {LARGEST_COUNT}")
+    require_each(name, column, valid, f"hold whole numbers between 0 and {LARGEST_COUNT}")
     return column.astype(np.int64)
-
-
-def _require(
-    name: str, column: NDArray[Any], valid: NDArray[np.bool_], rule: str, kind: str = "argument"
-) -> None:
-    wrong = np.flatnonzero(~valid)
-    if wrong.size:
-        row = int(wrong[0])
-        what = f"`{name}`" if kind == "argument" else f"The column {name!r}"
-        message = f"{what} must {rule}; row {row} has {show_value(column[row])}."
-        raise InputError(message, argument=name if kind == "argument" else None, row=row)

@@ -108,14 +108,12 @@ class Stacked(Sequence[Sketch]):
     @property
     def weights(self) -> Floats:
         """Sum of weights per (entry, label)."""
-        weights = self.columns.weights
-        return self.columns.counts.astype(np.float64) if weights is None else weights
+        return self.columns.floats("weights")
 
     @property
     def weighted_offsets(self) -> Floats:
         """Sum of weight times offset per (entry, label), in units of 2**-36."""
-        offsets = self.columns.weighted_offsets
-        return self.columns.offsets.astype(np.float64) if offsets is None else offsets
+        return self.columns.floats("weighted_offsets")
 
     def total(self) -> Sketch:
         """Sketch of all together."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number, require_choice, require_confidence
 from calibrant.data.cell_sums import Columns
+from calibrant.data.columns import require_each
 from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
@@ -233,15 +234,9 @@ def counted(pairs: Rows, sketch: Sketch) -> Sketch:
     columns, weight = sketch.columns, pairs.weight
     if weight is None or columns.weights is None or columns.weighted_offsets is None:
         return sketch
-    odd = np.flatnonzero(weight != np.floor(weight))
-    if odd.size:
-        row = int(odd[0])
-        raise InputError(
-            f"`sample_weight` must be whole numbers if they are frequencies; row {row} is {weight[row]:g}.",
-            argument="sample_weight",
-            row=row,
-            hint='For weights that are not counts, leave out `weight_type="frequency"`.',
-        )
+    rule = "be whole numbers if they are frequencies"
+    hint = 'For weights that are not counts, leave out `weight_type="frequency"`.'
+    require_each("sample_weight", weight, weight == np.floor(weight), rule, hint)
     counts = np.rint(columns.weights).astype(np.int64)
     offsets = np.rint(columns.weighted_offsets).astype(np.int64)
     used = counts.any(axis=1)

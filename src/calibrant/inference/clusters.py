@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.columns import require_each
 from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
@@ -50,15 +51,8 @@ def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tupl
             f"`cluster` must have one entry per row; it has {column.size} for {rows} rows.",
             argument="cluster",
         )
-    missing = np.flatnonzero(is_missing(column))
-    if missing.size:
-        row = int(missing[0])
-        raise InputError(
-            f"`cluster` must not hold missing values; row {row} does.",
-            argument="cluster",
-            row=row,
-            hint="Give such rows a cluster of their own, or leave them out.",
-        )
+    hint = "Give such rows a cluster of their own, or leave them out."
+    require_each("cluster", column, ~is_missing(column), "not hold missing values", hint)
     numbers = _numbered(column) if column.dtype.kind == "O" else column
     names, first, codes = np.unique(numbers, return_index=True, return_inverse=True)
     codes, clusters = codes.ravel().astype(np.int64), int(names.size)

@@ -17,8 +17,8 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from calibrant._arguments import CONFIDENCE, require_confidence
-from calibrant.data.columns import numbers, same_length
-from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.data.columns import numbers, require_each, same_length
+from calibrant.errors import InputError, TooFewRows
 
 __all__ = ["JudgedMean", "judged_mean", "judged_rate"]
 
@@ -183,15 +183,8 @@ def judged_mean(
 
 def _binary(value: Any, name: str) -> Floats:
     labels = numbers(value, name)
-    wrong = (labels != 0) & (labels != 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(
-            f"`{name}` must hold 0 and 1; row {row} is {show_value(labels[row])}.",
-            argument=name,
-            row=row,
-            hint="For graded scores, use `judged_mean`.",
-        )
+    binary = (labels == 0) | (labels == 1)
+    require_each(name, labels, binary, "hold 0 and 1", "For graded scores, use `judged_mean`.")
     return labels
 
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_share
-from calibrant.data.columns import numbers
+from calibrant.data.columns import numbers, require_each
 from calibrant.data.rows import InputOptions, as_rows
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError
 
 __all__ = ["Projected", "Projection", "project"]
 
@@ -133,14 +133,7 @@ def project(
     if options.get("sample_weight") is not None:
         raise InputError("`sample_weight` is not taken by a projection.", argument="sample_weight")
     q = numbers(current, "current")
-    wrong = (q < 0) | (q > 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(
-            f"`current` must be between 0 and 1; row {row} is {show_value(q[row])}.",
-            argument="current",
-            row=row,
-        )
+    require_each("current", q, (q >= 0) & (q <= 1), "be between 0 and 1")
     f, mass = _gathered(q)
     curves = f[None, :]
     drift, drift_p_value, n_reference = None, None, 0

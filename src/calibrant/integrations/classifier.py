@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import group_text
 from calibrant._optional import require
+from calibrant.data.columns import require_each
 from calibrant.data.rows import as_rows
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.recalibration.choice import choose_recalibrator
@@ -153,14 +154,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         order = np.argsort(self.classes_)
         place = np.clip(np.searchsorted(self.classes_[order], y), 0, order.size - 1)
         codes = order[place]
-        unknown = np.flatnonzero(self.classes_[codes] != y)
-        if unknown.size:
-            row = int(unknown[0])
-            raise InputError(
-                f"`y` must hold classes that the fitted classifier knows; row {row} is {show_value(y[row])}.",
-                argument="y",
-                row=row,
-            )
+        known = self.classes_[codes] == y
+        require_each("y", y, known, "hold classes that the fitted classifier knows")
         return np.asarray(codes, dtype=np.int64)
 
     def _require_two_heavy_classes(self, codes: NDArray[np.int64], weight: Any) -> None:

@@ -256,7 +256,8 @@ def make_request(
             f"`y_prob` must name each column of predictions once; got {show_value(probs)}.",
             argument="y_prob",
         )
-    require_label(labels, pos_label)
+    if pos_label is not None:
+        require_label(labels, pos_label)
     if multiclass is not None:
         require_choice("multiclass", multiclass, tuple(CLASS_COLUMN))
         require_forms_of_classes(form, labels, pos_label)

@@ -139,7 +139,7 @@ def _doubtful(points: Points, bins: int, strategy: Strategy, cuts: NDArray[Any])
         return np.zeros(cuts.size - 1)
     if strategy == "uniform":
         edges = _edges(bins)
-        spread = points.position_error * points.scale.steepness
+        spread = points.position_error * points.scale.slopes[0]
         last = np.searchsorted(edges, points.p + spread, side="right")
         doubt = last != np.searchsorted(edges, points.p - spread)
     else:

@@ -336,5 +336,5 @@ def _error(points: Points, score: Score) -> float:
         return 0.0
     if score == "log":
         return float("inf")
-    moved = points.position_error * points.scale.steepness
+    moved = points.position_error * points.scale.slopes[0]
     return 2.0 * moved + 2.0 * float(over_outcomes(points.mass).max()) / points.total

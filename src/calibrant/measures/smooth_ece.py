@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from calibrant._arguments import require_positive
-from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows
+from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, show_value
@@ -257,7 +257,7 @@ def _measured(
         certificate=certificate,
         evaluations=evaluations,
         n=data.n,
-        dropped=Dropped(data.dropped),
+        dropped=data.dropped,
         scale=scale.name,
     )
 

@@ -138,7 +138,7 @@ def weak_calibration_result(
     witness(cumulative, gaps, flow, w)
     rounding = 4.0 * float(np.finfo(float).eps) * (1.0 + np.log2(points.n))
     # w is 1-Lipschitz: a row that moves by d changes the mean by d at most, and its residual likewise.
-    moved = points.position_error * (1.0 + scale.steepness)
+    moved = points.position_error * (1.0 + scale.slopes[0])
     error = rounding + (moved if points.scale == scale or not moved else math.nan)
     return WeakCalibration(value, error, points.p, w, points.n, scale.name, points.dropped)
 

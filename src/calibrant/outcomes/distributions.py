@@ -24,8 +24,8 @@ from calibrant._arguments import (
     require_seed,
 )
 from calibrant._format import p_equation
-from calibrant.data.columns import numbers, same_length
-from calibrant.errors import InputError, show_value
+from calibrant.data.columns import numbers, require_each, same_length
+from calibrant.errors import InputError
 from calibrant.measures.result_record import frame_of
 from calibrant.outcomes.quantiles import PinballLoss, decompose
 
@@ -218,11 +218,7 @@ def _normal(outcome: Floats, mean: Any, sd: Any, data: Any) -> tuple[Floats, Flo
         for value, name in ((mean, "mean"), (sd, "sd"))
     )
     same_length(y=outcome, mean=center, sd=spread)
-    if not np.all(spread > 0):
-        row = int(np.argmin(spread > 0))
-        raise InputError(
-            f"`sd` must be above 0; row {row} is {show_value(spread[row])}.", argument="sd", row=row
-        )
+    require_each("sd", spread, spread > 0, "be above 0")
     return center, spread
 
 

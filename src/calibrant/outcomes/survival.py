@@ -25,7 +25,7 @@ from calibrant._arguments import (
     require_count,
     require_positive,
 )
-from calibrant.data.columns import categories, numbers, same_length
+from calibrant.data.columns import categories, numbers, require_each, same_length
 from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 
@@ -218,13 +218,7 @@ def _sample(
         for value, name in ((time, "time"), (event, "event"), (risk, "risk"))
     )
     same_length(time=times, event=events, risk=risks)
-    if not np.all(times > 0):
-        row = int(np.argmin(times > 0))
-        raise InputError(
-            f"`time` must be above 0; row {row} is {show_value(times[row])}.",
-            argument="time",
-            row=row,
-        )
+    require_each("time", times, times > 0, "be above 0")
     require_count("cause", cause)
     if not (is_number(horizon) and 0 < horizon <= times.max()):
         raise InputError(
@@ -239,14 +233,7 @@ def _sample(
             argument="event",
             hint="Pass 0 for censored subjects and 1 (or the cause) for events.",
         )
-    wrong = (risks < 0) | (risks > 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(
-            f"`risk` must be between 0 and 1; row {row} is {show_value(risks[row])}.",
-            argument="risk",
-            row=row,
-        )
+    require_each("risk", risks, (risks >= 0) & (risks <= 1), "be between 0 and 1")
     stratum = np.zeros(times.size, dtype=np.int64)
     if strata is not None:
         column = categories(strata, "strata", data)

@@ -148,17 +148,25 @@ class RowResiduals:
             shown_by_bins(seen.coarse, seen.absolute, pairs.n / step),
             abs(seen.bias) if step == 1 else 0.0,
         )
-        if step > 1 and _window(seen.low, seen.high, widest)[1] < 1.0:
-            seen = outline_of(pairs)
-            widest = max(widest, seen.absolute if bandwidth is None else bandwidth)
-        self._range = seen.low, seen.high
         self._sums: Floats | None = None
         self._exact = False
+        self._range = seen.low, seen.high
         self.narrow(widest)
+        if step > 1 and self.length < 1.0:
+            seen = outline_of(pairs)
+            self._range = seen.low, seen.high
+            self.narrow(max(widest, seen.absolute if bandwidth is None else bandwidth))
 
     def narrow(self, widest: float) -> None:
         """Leave no more room around the rows than bandwidths up to `widest` need."""
-        self._start, self.length = _window(*self._range, widest)
+        (low, high), margin = self._range, WIDTHS_OF_MARGIN * max(widest, SMALLEST_WIDTH)
+        start, stop = max(0.0, low - margin), min(1.0, high + margin)
+        whole = not stop - start < WHOLE
+        self._start, self.length = (0.0, 1.0) if whole else (start, stop - start)
+        # At ends that are 0 or 1 the kernel is rightly reflected.
+        before = low - start if start > 0.0 else math.inf
+        after = stop - high if stop < 1.0 else math.inf
+        self._margin = math.inf if whole else min(before, after) / self.length
 
     def spectrum(self, cells: int) -> Spectrum:
         """Read the rows: the first that breaks a rule is refused.
@@ -178,7 +186,7 @@ class RowResiduals:
             absolute / total,
             summands,
             position=2.0 * EPSILON / self.length,
-            margin=_margin(self._start, self.length, self._range),
+            margin=self._margin,
             spread=skew,
             window=self.length,
         )
@@ -379,11 +387,8 @@ class SketchResiduals:
             window,
             moments,
         )
-        slopes = (
-            scale.steepness * scale.length,
-            scale.curvature * scale.length**2,
-            scale.higher_slopes[0] * scale.length**3,
-        )
+        a, b, c, _ = scale.slopes
+        slopes = a * scale.length, b * scale.length**2, c * scale.length**3
         cell = 1.0 / sketch.nodes
         unknown = Spread(cell, spread / total, mass / total, slopes, 2.0**-FRACTION_BITS)
         error = BinningError(
@@ -429,20 +434,6 @@ def shown_by_bins(error: float, size: float, n: float) -> float:
     """
     calm = 0.8 * math.sqrt(8 * 0.5 * size / n)
     return 0.6 * min(error, 0.1) if error > 2.0 * calm else 0.0
-
-
-def _window(low: float, high: float, widest: float) -> tuple[float, float]:
-    """Start and length of the part of [0, 1] that kernels of rows between `low` and `high` reach."""
-    margin = WIDTHS_OF_MARGIN * max(widest, SMALLEST_WIDTH)
-    start, stop = max(0.0, low - margin), min(1.0, high + margin)
-    return (start, stop - start) if stop - start < WHOLE else (0.0, 1.0)
-
-
-def _margin(start: float, length: float, reach: tuple[float, float]) -> float:
-    """Room at ends of a window that are not 0 or 1, where the kernel is rightly reflected."""
-    before = reach[0] - start if start > 0.0 else math.inf
-    after = start + length - reach[1] if start + length < 1.0 else math.inf
-    return min(before, after) / length
 
 
 def _cancelled(pairs: Rows) -> tuple[float, float, float]:

@@ -165,10 +165,6 @@ class BinningError(NamedTuple):
     spread: Spread | Skew | None = None
     window: float = 1.0
 
-    def at(self, bandwidth: float) -> float:
-        """The bound at a bandwidth in units of the grid."""
-        return self.interpolation(bandwidth) + self.inherent(bandwidth)
-
     def interpolation(self, bandwidth: float) -> float:
         """The part that more cells would make smaller."""
         return INTERPOLATION * self.total_residual / (self.cells * bandwidth) ** 8
@@ -176,21 +172,17 @@ class BinningError(NamedTuple):
     def inherent(self, bandwidth: float) -> float:
         """The part that more cells would not change."""
         bound = self.position * self.total_residual * SLOPE_NORMS[0] / bandwidth
-        bound += self.mirrored(bandwidth)
+        if self.margin < math.inf:
+            bound += self.mirrored(bandwidth)
         if self.spread is not None:
             bound += self.spread.at(bandwidth * self.window, self.total_residual)
         return bound
 
     def mirrored(self, bandwidth: float) -> float:
         """The part of that which more room around the rows would make smaller."""
-        if self.margin == math.inf:
-            return 0.0
         return 2.0 * self.total_residual * math.erfc(self.margin / (bandwidth * math.sqrt(2.0)))
 
-    def of_mean(self) -> float:
-        """The bound on the mean residual, which no bandwidth changes."""
-        return 0.0 if self.spread is None else self.spread.of_mean()
-
+    @property
     def rounding(self) -> float:
         """Sums of floats in cells: the weights' absolute values add up to 3.65 at most."""
         return 2.0 * EPSILON * self.total_residual * (self.summands + 24)
@@ -201,14 +193,20 @@ class Evaluation(NamedTuple):
 
     bandwidth: float
     value: float
-    binning: float
+    interpolation: float
+    inherent: float
     quadrature: float
     rounding: float
 
     @property
+    def binning(self) -> float:
+        """The cost of the grid: the part that more cells would make smaller, and the rest."""
+        return self.interpolation + self.inherent
+
+    @property
     def error(self) -> float:
         """The true smECE at this bandwidth lies within this of `value`."""
-        return self.binning + self.quadrature + self.rounding
+        return self.interpolation + self.inherent + self.quadrature + self.rounding
 
 
 class Spectrum(NamedTuple):
@@ -230,18 +228,16 @@ class Spectrum(NamedTuple):
 
     @property
     def bias(self) -> float:
-        """E[f - y], the mean residual; no smECE is smaller than its absolute value."""
-        return self.transform.bias
-
-    @property
-    def bias_error(self) -> float:
-        """The true mean residual lies within this of `bias`."""
-        return self.error.of_mean() + self.error.rounding() + 4.0 * EPSILON * self.error.cells
+        """The least that the absolute mean residual E[f - y] can be: no smECE is smaller."""
+        error, spread = self.error, self.error.spread
+        open_ = 0.0 if spread is None else spread.of_mean()
+        return abs(self.transform.bias) - open_ - error.rounding - 4.0 * EPSILON * error.cells
 
     def evaluate(self, bandwidth: float, *, tolerance: float = math.inf) -> Evaluation:
         """smECE at a bandwidth, on a mesh fine enough for a quadrature error of `tolerance`."""
         s = bandwidth / self.length
-        enough = max(tolerance, 0.1 * self.error.at(s))  # no finer than the rest
+        grid = self.error.interpolation(s) + self.error.inherent(s)
+        enough = max(tolerance, 0.1 * grid)  # no finer than the rest
         value, _, quadrature, rounding = self.transform.evaluate(s, enough)
         return self.evaluated(bandwidth, value, quadrature, rounding)
 
@@ -249,10 +245,9 @@ class Spectrum(NamedTuple):
         self, bandwidth: float, value: float, quadrature: float, rounding: float
     ) -> Evaluation:
         """Evaluation of the compiled solver at a bandwidth, with the cost of the grid."""
-        rounded = rounding + self.error.rounding()
-        return Evaluation(
-            bandwidth, value, self.error.at(bandwidth / self.length), quadrature, rounded
-        )
+        s, error = bandwidth / self.length, self.error
+        parts = error.interpolation(s), error.inherent(s), quadrature, rounding + error.rounding
+        return Evaluation(bandwidth, value, *parts)
 
     def at_most(self, bandwidth: float) -> Evaluation:
         """A bound on smECE without a transform: what lies on the nodes, and what the grid costs."""
@@ -335,15 +330,16 @@ def solve(residuals: Residuals, *, tolerance: float) -> FixedPoint:
         spectrum = residuals.spectrum(cells)
         fixed, coarse = _on_grid(spectrum, residuals, tolerance, evaluations)
         evaluations, last, certified = fixed.evaluations, fixed.last, fixed.certificate <= tolerance
-        mirrored = spectrum.error.mirrored(last.bandwidth / spectrum.length)
-        if mirrored > tolerance / 16 and residuals.widen(last.bandwidth):
+        width, error = last.bandwidth / spectrum.length, spectrum.error
+        mirrored = error.margin < math.inf and error.mirrored(width) > tolerance / 16
+        if mirrored and residuals.widen(last.bandwidth):
             cells = max(cells, _cells_for(residuals, last.bandwidth, tolerance))
             continue
         if not certified:
             exact = _where_residuals_cancel(residuals, fixed, tolerance)
             if exact is not None:
                 return exact
-        if cells >= MOST_CELLS or not (coarse or _worth_more_cells(spectrum, last, tolerance)):
+        if cells >= MOST_CELLS or not (coarse or _worth_more_cells(last, tolerance)):
             if certified or not residuals.refine():
                 return fixed
             continue
@@ -358,7 +354,7 @@ def evaluate(residuals: Residuals, bandwidth: float, *, tolerance: float) -> Eva
     while True:
         spectrum = residuals.spectrum(cells)
         seen = spectrum.evaluate(bandwidth, tolerance=tolerance / 8)
-        if cells < MOST_CELLS and _worth_more_cells(spectrum, seen, tolerance):
+        if cells < MOST_CELLS and _worth_more_cells(seen, tolerance):
             cells *= 2
         elif seen.error <= tolerance or not residuals.refine():
             return seen
@@ -373,12 +369,9 @@ def _cells_for(residuals: Residuals, bandwidth: float, tolerance: float) -> int:
     return min(MOST_CELLS, 1 << math.ceil(math.log2(wanted)))
 
 
-def _worth_more_cells(spectrum: Spectrum, seen: Evaluation, tolerance: float) -> bool:
+def _worth_more_cells(seen: Evaluation, tolerance: float) -> bool:
     """True where the error that more cells would mend is too large, beside what they would not."""
-    if seen.binning <= tolerance / 4.0:
-        return False
-    error, width = spectrum.error, seen.bandwidth / spectrum.length
-    return error.interpolation(width) > max(tolerance / 4.0, 0.1 * error.inherent(width))
+    return seen.interpolation > max(tolerance / 4.0, 0.1 * seen.inherent)
 
 
 def _on_grid(
@@ -425,7 +418,7 @@ def _certified(
 
 def _within(spectrum: Spectrum, *proofs: Evaluation) -> tuple[float, float]:
     """Interval that holds σ* by all of these evaluations."""
-    low = max(abs(spectrum.bias) - spectrum.bias_error, 0.0)
+    low = max(spectrum.bias, 0.0)
     high = 1.0  # no error exceeds 1, so an interval up to 1 says that the grid tells nothing
     for seen in proofs:
         sigma, value, error = seen.bandwidth, seen.value, seen.error
@@ -448,5 +441,5 @@ def _where_residuals_cancel(
     if ends is None or ends[1] > max(SMALLEST_BANDWIDTH, 2.0 * tolerance):
         return None
     low, high, rounding = ends
-    proof = Evaluation(low, high, 0.0, 0.0, rounding)
+    proof = Evaluation(low, high, 0.0, 0.0, 0.0, rounding)
     return FixedPoint(0.5 * (low + high), max(low - rounding, 0.0), high + rounding, proof, 1)
