@@ -140,8 +140,8 @@ def several() -> dict[str, Callable[[], Diagrams]]:
         "2 models": lambda: models(2),
         "4 models": lambda: models(4),
         "8 models": lambda: models(8),
-        "ten digits": digits,
         "before and after": repaired,
+        "ten digits": digits,
     }
 
 
@@ -202,7 +202,7 @@ def main() -> None:
             (asked.to / f"{name.replace(', ', '-').replace(' ', '-')}.png").write_bytes(png)
     from PIL import Image
 
-    Image.fromarray(sheet(found)).quantize(128).save(SHEET, optimize=True)
+    Image.fromarray(sheet(found)).quantize(256, method=Image.Quantize.MAXCOVERAGE).save(SHEET, optimize=True)
     print(SHEET)
 
 

@@ -263,7 +263,11 @@ class Diagrams(Mapping[str, Diagram]):
         if isinstance(first, ReliabilityDiagram):
             share = f"{100 * first.confidence:g}%"
             note = f"SmoothECE ({share} CI); shaded: {share} confidence bands"
-        frame = framed(replace(widest, title=title, subtitle=note, legend={}, muted=muted), asked)
+        # The histogram's strip stays away: no histogram is everybody's.
+        ylim = widest.xlim if widest.square and len(self) > 1 else widest.ylim
+        frame = framed(
+            replace(widest, title=title, subtitle=note, legend={}, muted=muted, ylim=ylim), asked
+        )
         entries = {} if asked.get("legend") is False else {n: _entry(n, self[n]) for n in self}
         layout = Layout.of(
             [frame], theme, legend_lines=len(entries), figsize=figsize, pyplot=pyplot

@@ -15,7 +15,7 @@ from calibrant.inference.assessment import Assessment
 from calibrant.measures.result_record import plain
 from calibrant.plotting.artists import display_name
 from calibrant.plotting.diagram import Diagram, Style
-from calibrant.plotting.frame import Frame
+from calibrant.plotting.frame import SMALL, Frame
 from calibrant.plotting.verdict import verdict_of
 
 __all__ = ["ForestPlot", "forest_plot"]
@@ -84,7 +84,6 @@ class ForestPlot(Diagram):
         """One named line for each group, and an axis of SmoothECE."""
         count = min(len(self.names), MOST_NAMED)
         which = f" (first {count} of {len(self.names)})" if count < len(self.names) else ""
-        lines = zip(self.names[:count], self.verdicts, strict=False)
         top = max(float(self.high[:count].max()), float(self.floor[:count].max()), 1e-6)
         share = f"{100 * self.confidence:g}%"
         legend = {"floor": "Noise floor: mean of calibrated predictions"}
@@ -99,7 +98,7 @@ class ForestPlot(Diagram):
             xlim=(-0.02 * top, 1.06 * top),
             ylim=(-0.6, count - 0.4),
             legend=legend,
-            names=tuple(f"{display_name(name, 32)}\n{text}" for name, text in lines)[::-1],
+            names=tuple(display_name(name, 32) for name in self.names[:count])[::-1],
         )
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
@@ -138,6 +137,17 @@ class ForestPlot(Diagram):
                 self.estimate[:count][of], y[of], s=30, zorder=3, linewidths=0, **line, **label
             )
             drawn[key] = [dots, bars]
+        drawn["verdicts"] = [
+            ax.annotate(
+                text,
+                (0.0, at),
+                xytext=(0, 6),
+                textcoords="offset points",
+                fontsize=SMALL - 1.0,
+                color=theme.muted,
+            )
+            for text, at in zip(self.verdicts, y, strict=False)
+        ]
         return drawn
 
 

@@ -49,7 +49,8 @@ FONT, SMALL = 10.0, 9.0
 CHARACTER = 0.0082
 """Inches of an average character, for each point of its size."""
 LARGEST_FIGURE = 100.0
-MOST_LEGEND_ENTRIES = 3
+BAR = 6.0
+"""Points of width from which on a line is a bar."""
 ROWS_SHOWN, ERROR_SHOWN = 0.995, 0.99
 """Shares of the rows and of the error that shortened axes must hold: the rest would be invisible."""
 HEIGHT_SHOWN = 0.975
@@ -309,7 +310,7 @@ def _names_width(frames: Sequence[Frame]) -> float:
 
 def _lines(frame: Frame, name: str, inches: float) -> list[tuple[str, bool, str]]:
     """Lines above axes: text, whether it is bold, and its colour."""
-    room = max(int((inches + RIGHT) / (CHARACTER * FONT)), 12)
+    room = max(int((inches + RIGHT - MARGIN) / (CHARACTER * FONT)), 12)
     title = wrap(frame.title, room)
     if name:
         lines = [(line, True, "ink") for line in wrap(name, room)]
@@ -409,43 +410,26 @@ def write_legend(
 
 def _handle(artists: Sequence[Any]) -> Any:
     """Keys of a fixed look for artists whose own is not: patches of bands, lines of one width, dots."""
-    from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+    from matplotlib.collections import LineCollection, PathCollection
+    from matplotlib.colors import to_rgba_array
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch, StepPatch
+    from matplotlib.patches import Patch
 
     keys: list[Any] = []
     for artist in artists:
-        if isinstance(artist, StepPatch):
-            keys.append(Patch(facecolor=artist.get_facecolor(), linewidth=0))
-        elif isinstance(artist, PathCollection):
-            keys.append(
-                Line2D(
-                    [],
-                    [],
-                    marker="o",
-                    linestyle="",
-                    markersize=4.5,
-                    color=artist.get_facecolor()[0],
-                )
-            )
-        elif isinstance(artist, PolyCollection):
-            keys.append(Patch(facecolor=artist.get_facecolor()[0], linewidth=0))
-        elif isinstance(artist, LineCollection):
+        if isinstance(artist, PathCollection):
+            dot = artist.get_facecolor()[0]
+            keys.append(Line2D([], [], marker="o", markersize=4.5, linewidth=1.4, color=dot))
+        elif isinstance(artist, Line2D | LineCollection) and np.max(artist.get_linewidth()) < BAR:
             widths = np.atleast_1d(artist.get_linewidth())
-            width = widths[0] if len(widths) == 1 else 1.8
-            keys.append(Line2D([], [], color=artist.get_color()[0], linewidth=width))
-        elif isinstance(artist, Line2D):
-            keys.append(
-                Line2D(
-                    [],
-                    [],
-                    color=artist.get_color(),
-                    linewidth=artist.get_linewidth(),
-                    linestyle=artist.get_linestyle(),
-                )
-            )
+            width = float(widths[0]) if widths.size == 1 else 1.8
+            color = to_rgba_array(artist.get_color())[0]
+            keys.append(Line2D([], [], color=color, linewidth=width))
+            if isinstance(artist, Line2D):
+                keys[-1].set_linestyle(artist.get_linestyle())
         else:
-            keys.append(artist)
+            color = artist.get_color() if isinstance(artist, LineCollection) else artist.get_facecolor()
+            keys.append(Patch(facecolor=to_rgba_array(color)[0], linewidth=0))
     return tuple(keys) if len(keys) > 1 else keys[0]
 
 

@@ -201,9 +201,14 @@ def curve_of(
         spread = np.sqrt(np.maximum(second / safe - prediction**2, 0.0))
         drawn = known
         if widen:
-            fewest = np.minimum(_needed(prediction, wanted, most), ENOUGH_TIMES * wanted / span)
+            # On short axes a standard error is as large a share of them as at one half on long ones.
+            seen = wanted * 4.0 * prediction * (1.0 - prediction) / span**2
+            fewest = np.maximum(_needed(prediction, wanted, most), seen)
+            fewest = np.minimum(fewest, ENOUGH_TIMES * wanted / span)
             drawn = known & (effective * design_effect >= ENOUGH * fewest)
             drawn &= spread <= WIDEST_SPREAD * max(span, bandwidth / WIDEST)
+            # Beyond the last row, neighbourhoods hold ever fewer of the same rows.
+            drawn &= (t >= cells.x[0]) & (t <= cells.x[-1])
             rising = np.fmax.accumulate(np.where(drawn, prediction, -np.inf))
             drawn &= prediction >= rising
             drawn = _without_fragments(drawn, prediction, share, span)

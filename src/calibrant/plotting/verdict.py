@@ -120,7 +120,7 @@ def _one_side(assessment: Assessment) -> tuple[str, str] | None:
     times = f"{ratio:.0f}" if ratio >= 10.0 else f"{ratio:.2g}"
     if predicted < RARE and rate > 0.0 and float(times) not in (0.0, 1.0):
         return (
-            f"Events are {times} times as frequent as predicted overall",
+            f"Events are {times} times as frequent as predicted",
             f"events {times} × predicted",
         )
     side = _side(bias)
