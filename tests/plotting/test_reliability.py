@@ -226,18 +226,6 @@ def test_unknown_keywords_name_the_nearest(dense, key: str, near: str) -> None:
         cal.reliability_diagram(*dense).plot(axes(), **{key: 1})
 
 
-@pytest.mark.parametrize(
-    "look",
-    [
-        {"color": "no colour"}, {"alpha": 2}, {"alpha": "x"}, {"linewidth": -1},
-        {"xlim": (1, 0)}, {"xlim": 3}, {"ylim": (0, np.nan)}, {"legend": "no"},
-    ],
-)  # fmt: skip
-def test_bad_values_are_refused(dense, look) -> None:
-    with refused(next(iter(look))):
-        cal.reliability_diagram(*dense).to_svg(**look)
-
-
 @pytest.mark.parametrize("key", ["title", "subtitle", "xlabel", "xlim", "legend"])
 def test_texts_are_for_new_figures(dense, key: str) -> None:
     value = (0, 1) if key == "xlim" else False if key == "legend" else "text"
@@ -444,3 +432,24 @@ def test_odd_samples_are_drawn(y, p) -> None:
     shown = diagram.curve.drawn.any() or diagram.points.prediction.size
     assert shown
     cal.reliability_diagram(y, p, bandwidth="smooth_ece").to_svg()
+
+
+# -- other diagrams ------------------------------------------------------------------------------
+
+
+def test_a_map_is_drawn_over_the_diagonal(dense) -> None:
+    y, p = dense
+    platt = cal.recalibration.PlattRecalibrator()
+    diagram = cal.plotting.map_diagram(y, p, recalibrator=platt, resamples=40)
+    fitted = cal.recalibration.PlattRecalibrator().fit(p, y)
+    np.testing.assert_allclose(diagram.recalibrated, fitted.transform(diagram.prediction))
+    assert ((diagram.low <= diagram.recalibrated) & (diagram.recalibrated <= diagram.high)).all()
+    assert diagram.to_dict()["map"] == "platt"
+    assert {"diagonal", "histogram", "confidence_band", "curve"} == set(diagram.plot().artists)
+    alone = cal.plotting.map_diagram(fitted)
+    assert alone.n is None
+    assert {"diagonal", "curve"} == set(alone.plot(axes()).artists)
+    with refused("y_prob"):
+        cal.plotting.map_diagram(fitted, p)
+    with refused("recalibrator"):
+        cal.plotting.map_diagram(y, p, recalibrator=cal.recalibration.RandomizedRecalibrator())

@@ -103,8 +103,8 @@ def plain(value: Any) -> Any:
     return value
 
 
-def frame_of(rows: Sequence[Mapping[str, Any]], backend: Any = None) -> Any:
-    """Data frame with these rows, of pandas, polars or pyarrow, or of the `backend` that narwhals knows.
+def frame_of(rows: Sequence[Mapping[str, Any]] | Mapping[str, Any], backend: Any = None) -> Any:
+    """Data frame with these rows or columns, of pandas, polars or pyarrow: of the `backend`.
 
     Without a `backend`, it is of the first of these that is installed.
 
@@ -118,7 +118,10 @@ def frame_of(rows: Sequence[Mapping[str, Any]], backend: Any = None) -> Any:
     frames = ("pandas", "polars", "pyarrow")
     if backend is None:
         backend = next((name for name in frames if find_spec(name) is not None), frames[0])
-    columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+    if isinstance(rows, Mapping):
+        columns: Mapping[str, Any] = rows
+    else:
+        columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
     try:
         return nw.from_dict(columns, backend=backend).to_native()
     except ModuleNotFoundError as error:

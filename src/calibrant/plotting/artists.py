@@ -155,19 +155,22 @@ def weighted_line(
 
 
 def points(
-    ax: Any, x: Floats, y: Floats, low: Floats, high: Floats, *, size: Any = 22.0, **style: Any
+    ax: Any,
+    x: Floats,
+    y: Floats,
+    low: Floats,
+    high: Floats,
+    *,
+    color: Any,
+    size: Any = 22.0,
+    alpha: float | None = None,
+    label: str | None = None,
 ) -> list[Any]:
     """Dots with their intervals: the dots first, then the bars."""
-    bars = {key: value for key, value in style.items() if key != "label"}
-    zorder = bars.pop("zorder", 4)
-    drawn = ax.vlines(x, low, high, linewidth=1.4, zorder=zorder, **bars)
-    style.setdefault("zorder", 4)
-    style["zorder"] += 0.1
-    color = style.pop("color", None)
-    dots = ax.scatter(
-        x, y, s=size, facecolors=color, edgecolors=[ax.get_facecolor()], linewidths=0.6, **style
-    )
-    return [dots, drawn]
+    bars = ax.vlines(x, low, high, linewidth=1.4, color=color, alpha=alpha, zorder=4)
+    edge = {"edgecolors": [ax.get_facecolor()], "linewidths": 0.6, "zorder": 4.1}
+    dots = ax.scatter(x, y, s=size, facecolors=color, alpha=alpha, label=label, **edge)
+    return [dots, bars]
 
 
 def intervals(ax: Any, x: Floats, low: Floats, high: Floats, **style: Any) -> Any:

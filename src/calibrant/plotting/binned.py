@@ -9,14 +9,13 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_integer, require_choice, require_confidence
+from calibrant._arguments import CONFIDENCE, require_choice, require_confidence, require_count
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
-from calibrant.errors import InputError, show_value
-from calibrant.measures.result_record import plain, rows_text
-from calibrant.plotting.artists import attributes, band, diagonal, histogram, line, points
-from calibrant.plotting.diagram import Diagram, Style, shared
-from calibrant.plotting.frame import Frame, probability_frame, probability_limits
+from calibrant.measures.result_record import plain
+from calibrant.plotting.artists import band, line, points
+from calibrant.plotting.diagram import Diagram, Style, reference
+from calibrant.plotting.frame import Frame, legend_of, probability_frame, probability_limits
 from calibrant.plotting.neighborhoods import Clumps, rates
 from calibrant.plotting.verdict import number_text
 
@@ -66,9 +65,6 @@ class BinnedDiagram(Diagram):
         """The number as text."""
         return f"ECE {number_text(self.ece)} in {self.edges.size - 1} bins"
 
-    def __repr__(self) -> str:
-        return f"BinnedDiagram({self.label}, {rows_text(self.n, self.dropped)})"
-
     def columns(self) -> dict[str, NDArray[Any]]:
         """The bins, by name."""
         return {"left": self.edges[:-1], "right": self.edges[1:], **vars(self.bins)}
@@ -89,17 +85,8 @@ class BinnedDiagram(Diagram):
 
     def frame(self) -> Frame:
         """Axes of probabilities."""
-        share = f"{100 * self.confidence:g}%"
-        return probability_frame(
-            self.limits,
-            title=self.label,
-            subtitle=f"n = {self.n:,}",
-            legend={
-                "points+curve": f"This model, with {share} confidence intervals",
-                "diagonal+consistency_band": f"Perfect calibration, with {share} consistency band",
-                "histogram": "Distribution of predictions",
-            },
-        )
+        legend = legend_of("points+curve", self.confidence, "intervals")
+        return probability_frame(self.limits, legend, title=self.label, subtitle=f"n = {self.n:,}")
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
         """A point for each bin with its interval, joined by a line."""
@@ -107,36 +94,15 @@ class BinnedDiagram(Diagram):
         used = of.rows > 0
         x, y = of.prediction[used], of.observed[used]
         drawn: dict[str, list[Any]] = {}
-        theme = style.theme
         if not style.beside_others:
-            grey = style.of_reference
             steps = np.repeat(self.edges, 2)[1:-1]
             low, high = np.repeat(of.consistency_low, 2), np.repeat(of.consistency_high, 2)
-            drawn["consistency_band"] = [band(ax, steps, low, high, **grey)]
-            drawn["diagonal"] = [shared(diagonal(ax, theme))]
-            if self.attributes:
-                drawn |= attributes(ax, theme, self.points.base_rate)
-            bars = histogram(
-                ax,
-                self.points.p,
-                self.points.mass.sum(axis=1),
-                self.limits,
-                color=theme.histogram,
-                zorder=1,
-            )
-            drawn["histogram"] = [shared(bars)]
-        look = style.of_line
-        drawn["points"] = points(
-            ax,
-            x,
-            y,
-            of.low[used],
-            of.high[used],
-            **{k: v for k, v in look.items() if k != "linestyle"},
-        )
-        look.pop("label", None)
-        width = 1.2 if style.linewidth is None else style.linewidth
-        drawn["curve"] = [line(ax, x, y, linewidth=width, zorder=3, **look)]
+            drawn["consistency_band"] = [band(ax, steps, low, high, **style.of_reference)]
+            rate = self.points.base_rate if self.attributes else None
+            weight = self.points.mass.sum(axis=1)
+            drawn |= reference(ax, style, self.points.p, weight, self.limits, rate)
+        drawn["points"] = points(ax, x, y, of.low[used], of.high[used], **style.of_point)
+        drawn["curve"] = [line(ax, x, y, **{**style.of_line(1.2), "label": None})]
         return drawn
 
 
@@ -176,11 +142,7 @@ def binned_diagram(
     """
     require_choice("strategy", strategy, ("uniform", "quantile"))
     require_confidence(confidence)
-    if not is_integer(n_bins) or not 1 <= n_bins <= MOST_BINS:
-        raise InputError(
-            f"`n_bins` must be a whole number from 1 to {MOST_BINS:,}; it is {show_value(n_bins)}.",
-            argument="n_bins",
-        )
+    require_count("n_bins", n_bins, most=MOST_BINS)
     rows = as_points(y_true, y_prob, **options)
     edges = _edges(rows, int(n_bins), strategy)
     bins = rates(rows, np.searchsorted(edges[1:-1], rows.p), edges.size - 1, confidence)

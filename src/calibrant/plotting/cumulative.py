@@ -15,10 +15,10 @@ from calibrant._format import decimals, p_equation
 from calibrant.data.points import as_points
 from calibrant.data.rows import Dropped, InputOptions
 from calibrant.measures.cumulative import cumulative_differences
-from calibrant.measures.result_record import plain, rows_text
+from calibrant.measures.result_record import rows_text
 from calibrant.plotting.artists import band, line
 from calibrant.plotting.diagram import Diagram, Style, shared
-from calibrant.plotting.frame import Frame
+from calibrant.plotting.frame import Frame, legend_of
 
 __all__ = ["CumulativeDiagram", "cumulative_diagram"]
 
@@ -59,6 +59,9 @@ class CumulativeDiagram(Diagram):
     [0.0, -0.025, -0.125, -0.025, 0.0]
     """
 
+    kind = "cumulative"
+    table = ("fraction", "difference", "prediction", "consistency")
+
     fraction: Floats
     difference: Floats
     prediction: Floats
@@ -79,30 +82,15 @@ class CumulativeDiagram(Diagram):
         rows = rows_text(self.n, self.dropped)
         return f"CumulativeDiagram(ECCE-R {decimals(self.range)}, ECCE-MAD {decimals(self.largest)}, {rows})"
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """The curve, by name."""
-        return {
-            "fraction": self.fraction,
-            "difference": self.difference,
-            "prediction": self.prediction,
-            "consistency": self.consistency,
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for JSON."""
-        values: dict[str, Any] = {
-            "ecce_mad": self.largest,
-            "ecce_range": self.range,
-            "p_value": self.p_value,
-        }
-        values |= {"confidence": self.confidence, "n": self.n, "dropped": self.dropped}
-        return dict(plain({"kind": "cumulative", **values, "curve": self.columns()}))
+    def numbers(self) -> dict[str, Any]:
+        """ECCE and its significance."""
+        values = {"ecce_mad": self.largest, "ecce_range": self.range, "p_value": self.p_value}
+        return {**values, "confidence": self.confidence, "n": self.n, "dropped": self.dropped}
 
     def frame(self) -> Frame:
         """Shares of rows, and sums as large as the curve or its band."""
         both = np.concatenate([self.difference, self.consistency])
         reach = 1.1 * max(float(np.abs(both).max()), 1e-6)
-        share = f"{100 * self.confidence:g}%"
         return Frame(
             title=self.label,
             subtitle=f"n = {self.n:,}",
@@ -110,10 +98,9 @@ class CumulativeDiagram(Diagram):
             ylabel="Cumulative observed − predicted",
             xlim=(-0.02, 1.02),
             ylim=(-reach, reach),
-            legend={
-                "curve": "This model: falling where predictions are too high",
-                "diagonal+consistency_band": f"Perfect calibration, with {share} consistency band",
-            },
+            legend=legend_of(
+                "curve", self.confidence, text="This model: falling where predictions are too high"
+            ),
         )
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
@@ -129,8 +116,7 @@ class CumulativeDiagram(Diagram):
                 ax, [0.0, 1.0], [0.0, 0.0], color=style.theme.reference, linewidth=1.0, zorder=2
             )
             drawn["diagonal"] = [shared(level)]
-        width = 1.5 if style.linewidth is None else style.linewidth
-        curve = line(ax, x, self.difference[kept], linewidth=width, zorder=3, **style.of_line)
+        curve = line(ax, x, self.difference[kept], **style.of_line(1.5))
         return {**drawn, "curve": [curve]}
 
 

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE
-from calibrant._format import decimals
+from calibrant._format import aligned, decimals
 from calibrant.data.rows import InputOptions
 from calibrant.decisions.net_benefit import NetBenefit, net_benefit
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
-from calibrant.measures.result_record import rows_text
 from calibrant.plotting.artists import band, line
 from calibrant.plotting.diagram import Diagram, Style, shared
 from calibrant.plotting.frame import Frame
@@ -41,6 +40,8 @@ class DecisionCurve(Diagram):
         Every curve and band, by name.
     """
 
+    counted = "benefit"
+
     benefit: NetBenefit
 
     @property
@@ -66,18 +67,9 @@ class DecisionCurve(Diagram):
             return "no loss to miscalibration shown"
         return f"up to {decimals(float(self.benefit.lost[shown].max()))} lost to miscalibration"
 
-    def __repr__(self) -> str:
-        return f"DecisionCurve({self.label}, {rows_text(self.benefit.n, self.benefit.dropped)})"
-
     def __str__(self) -> str:
-        rows = self.rows()
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        lines = [
-            "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
-            for row in rows
-        ]
         note = [self.benefit.note] if self.benefit.note else []
-        return "\n".join([self.label, "", *lines, *note])
+        return "\n".join([self.label, "", aligned(self.rows(), left=()), *note])
 
     def rows(self) -> list[list[str]]:
         """A table of at most ten thresholds, header first."""
@@ -135,8 +127,7 @@ class DecisionCurve(Diagram):
             drawn |= {"treat_none": [shared(none)], "treat_all": [every]}
         low = np.maximum(of.low, bottom)
         drawn["confidence_band"] = [band(ax, x, low, np.maximum(of.high, low), **style.of_band)]
-        width = 1.8 if style.linewidth is None else style.linewidth
-        drawn["curve"] = [line(ax, x, above(of.value), linewidth=width, zorder=3, **style.of_line)]
+        drawn["curve"] = [line(ax, x, above(of.value), **style.of_line(1.8))]
         if np.isfinite(of.recalibrated).any() and not style.beside_others:
             other = line(
                 ax,

@@ -8,20 +8,31 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number, require_choice
-from calibrant._optional import find, require
-from calibrant.errors import InputError, show_value
-from calibrant.plotting.artists import display_name, next_color, require_axes, theme_of
+from calibrant._arguments import require_number
+from calibrant._optional import require
+from calibrant.errors import InputError
+from calibrant.measures.result_record import Record, frame_of, plain, rows_text
+from calibrant.plotting.artists import (
+    attributes,
+    diagonal,
+    display_name,
+    histogram,
+    next_color,
+    require_axes,
+    theme_of,
+)
 from calibrant.plotting.frame import (
+    FRAMES,
+    LARGEST_FIGURE,
     Frame,
-    FrameOptions,
     Layout,
     framed,
+    lay_out,
     set_names,
     svg_of,
     write,
@@ -29,21 +40,23 @@ from calibrant.plotting.frame import (
 )
 from calibrant.plotting.themes import LIGHT, Theme, as_theme
 
-__all__ = ["Diagram", "Plot", "Style", "StyleOptions", "require_width", "shared", "split_look"]
+__all__ = [
+    "Diagram",
+    "Picture",
+    "Plot",
+    "Size",
+    "Style",
+    "draw",
+    "on_axes",
+    "reference",
+    "shared",
+    "split_look",
+]
 
-FRAMES = ("pandas", "polars", "pyarrow")
+Size = tuple[float, float | None]
+STYLES = ("color", "label", "linewidth", "linestyle", "alpha")
 SHARED = "calibrant-shared"
 """Mark of artists that diagrams on the same axes share: the diagonal and the histogram."""
-
-
-class StyleOptions(TypedDict, total=False):
-    """Looks of the main artist, as matplotlib has them."""
-
-    color: Any
-    label: str | None
-    linewidth: float | None
-    linestyle: Any
-    alpha: float | None
 
 
 @dataclass(frozen=True)
@@ -59,24 +72,17 @@ class Style:
     beside_others: bool = False
     """What diagrams share is on the axes already, and bands must not hide each other."""
 
-    @classmethod
-    def of(cls, theme: Theme, color: Any, look: StyleOptions, *, beside: bool = False) -> Style:
-        """The look that was asked for, in this colour where none was."""
-        return cls(
-            theme,
-            look.get("color", color),
-            label=look.get("label"),
-            linewidth=look.get("linewidth"),
-            linestyle=look.get("linestyle"),
-            alpha=look.get("alpha"),
-            beside_others=beside,
-        )
-
     @property
-    def of_line(self) -> dict[str, Any]:
-        """Keywords of a line artist."""
-        given = {"label": self.label, "linestyle": self.linestyle, "alpha": self.alpha}
+    def of_point(self) -> dict[str, Any]:
+        """Keywords of dots."""
+        given = {"label": self.label, "alpha": self.alpha}
         return {"color": self.color, **{k: v for k, v in given.items() if v is not None}}
+
+    def of_line(self, width: float | None = None) -> dict[str, Any]:
+        """Keywords of a line, as wide as this unless another width was asked for."""
+        dashes = {} if self.linestyle is None else {"linestyle": self.linestyle}
+        width = width if self.linewidth is None else self.linewidth
+        return {**self.of_point, **dashes, "linewidth": width, "zorder": 3}
 
     @property
     def of_band(self) -> dict[str, Any]:
@@ -108,14 +114,69 @@ class Plot:
     def __repr__(self) -> str:
         return f"Plot({', '.join(self.artists)})"
 
+    @property
+    def main(self) -> Any:
+        """The artist that has the label."""
+        found = (self.artists[key] for key in ("curve", "points") if key in self.artists)
+        return next(found, next(iter(self.artists.values())))[0]
 
-class Diagram(ABC):
-    """Statistics that draw themselves; the looks never change a number."""
 
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+class Picture(ABC):
+    """A drawing for files and notebooks; the looks never change a number."""
+
+    @abstractmethod
+    def _figure(self, theme: Theme, figsize: Size | None, look: dict[str, Any]) -> Any:
+        """The picture, in a figure that pyplot does not know."""
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        theme: str | Theme = "light",
+        width: float | None = None,
+        dpi: int = 200,
+        **look: Any,
+    ) -> Path:
+        """Write the picture as SVG, PDF (both with real text) or PNG.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its ending chooses the format. The file appears whole or not at all.
+        theme : {"light", "dark", "print"} or Theme
+            Colours.
+        width : float, optional
+            Inches; the height follows.
+        dpi : int
+            Resolution of a PNG.
+        **look
+            As in `plot`.
+        """
+        return write(path, lambda: self._sized(theme, width, look), dpi)
+
+    def to_svg(
+        self, *, theme: str | Theme = "light", width: float | None = None, **look: Any
+    ) -> str:
+        """The picture as SVG text; parameters as in `save`."""
+        return svg_of(self._sized(theme, width, look))
+
+    def _sized(self, theme: str | Theme, width: float | None, look: Mapping[str, Any]) -> Any:
+        require("matplotlib.figure", caller=f"{type(self).__name__}.save")
+        size = None if width is None else (require_width(width), None)
+        return self._figure(as_theme(theme), size, dict(look))
+
+    def _repr_html_(self) -> str:
+        return f"<div>{self.to_svg()}</div>"
+
+
+class Diagram(Picture, Record):
+    """Statistics that draw themselves."""
+
+    kind: ClassVar[str]
+    table: ClassVar[tuple[str, ...]] = ()
+    """Attributes that are the columns."""
+    counted: ClassVar[str] = ""
+    """Attribute that knows the number of rows, if it is not the diagram."""
 
     @property
     @abstractmethod
@@ -130,13 +191,22 @@ class Diagram(ABC):
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
         """Draw on axes; the artists by what they show."""
 
-    @abstractmethod
+    def __repr__(self) -> str:
+        counted: Any = getattr(self, self.counted) if self.counted else self
+        rows = rows_text(counted.n, counted.dropped)
+        return f"{type(self).__name__}({self.label}, {rows})"
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """The main table of the diagram: named columns of equal length."""
+        return {name: getattr(self, name) for name in self.table}
 
-    @abstractmethod
+    def numbers(self) -> dict[str, Any]:
+        """All that is not a column."""
+        raise NotImplementedError
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for JSON."""
+        """Plain numbers, strings and lists, for JSON; NaN becomes None."""
+        return dict(plain({"kind": self.kind, **self.numbers(), "curve": self.columns()}))
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The columns as a data frame.
@@ -146,13 +216,7 @@ class Diagram(ABC):
         backend : {"pandas", "polars", "pyarrow"}, optional
             By default the first of these that is installed.
         """
-        import narwhals as nw
-
-        if backend is None:
-            backend = next((name for name in FRAMES if find(name) is not None), FRAMES[0])
-        require_choice("backend", backend, FRAMES)
-        require(backend, caller=f"{type(self).__name__}.to_frame")
-        return nw.from_dict(self.columns(), backend=cast(Any, backend)).to_native()
+        return frame_of(self.columns(), backend)
 
     def plot(
         self,
@@ -183,58 +247,39 @@ class Diagram(ABC):
         Plot
             With `ax`, `figure` and `artists`.
         """
-        style, frame = split_look(look, new=ax is None)
         if ax is None:
-            require("matplotlib.pyplot", caller=f"{type(self).__name__}.plot")
-            chosen = LIGHT if theme is None else as_theme(theme)
-            return in_figure(self, chosen, style, frame, figsize, pyplot=True)
-        require_axes(ax)
+            return self._alone(theme or LIGHT, figsize, look, pyplot=True)
+        style, _ = split_look(look, new=False)
         if figsize is not None:
             raise InputError(
                 "`figsize` is for a new figure; these axes have one.", argument="figsize"
             )
-        chosen = theme_of(ax) if theme is None else as_theme(theme)
-        return Plot(ax, ax.figure, on_axes(self, ax, chosen, style))
+        return on_axes(self, ax, theme, style)
 
-    def save(
+    def _figure(self, theme: Theme, figsize: Size | None, look: dict[str, Any]) -> Any:
+        return self._alone(theme, figsize, look).figure
+
+    def _alone(
         self,
-        path: str | PathLike[str],
+        theme: str | Theme,
+        figsize: Size | None,
+        look: Mapping[str, Any],
         *,
-        theme: str | Theme = "light",
-        width: float | None = None,
-        dpi: int = 200,
-        **look: Any,
-    ) -> Path:
-        """Write the picture as SVG, PDF (both with real text) or PNG.
-
-        Parameters
-        ----------
-        path : str or Path
-            Its ending chooses the format. The file appears whole or not at all.
-        theme : {"light", "dark", "print"} or Theme
-            Colours.
-        width : float, optional
-            Inches; the height follows.
-        dpi : int
-            Resolution of a PNG.
-        **look
-            As in `plot`.
-        """
-        return write(path, lambda: self._figure(theme, width, look), dpi)
-
-    def to_svg(
-        self, *, theme: str | Theme = "light", width: float | None = None, **look: Any
-    ) -> str:
-        """The picture as SVG text."""
-        return svg_of(self._figure(theme, width, look))
-
-    def _figure(self, theme: str | Theme, width: float | None, look: Mapping[str, Any]) -> Any:
-        style, frame = split_look(look, new=True)
-        size = None if width is None else (require_width(width), None)
-        return in_figure(self, as_theme(theme), style, frame, size).figure
-
-    def _repr_html_(self) -> str:
-        return f"<div>{self.to_svg()}</div>"
+        pyplot: bool = False,
+    ) -> Plot:
+        """In a new figure, with title and legend."""
+        colors = as_theme(theme)
+        style, asked = split_look(look, new=True)
+        frame = framed(self.frame(), asked)
+        of = Style(colors, **{"color": colors.series[0], **style})
+        texts = {
+            key: text.replace("This model", of.label) if of.label else text
+            for key, text in frame.legend.items()
+        }
+        layout = lay_out([frame], colors, legend_lines=len(texts), figsize=figsize, pyplot=pyplot)
+        (plot,) = draw(layout, [[(self, of)]])
+        write_legend(layout, plot.artists, texts, colors)
+        return plot
 
 
 def shared(artist: Any) -> Any:
@@ -243,75 +288,40 @@ def shared(artist: Any) -> Any:
     return artist
 
 
-def split_look(look: Mapping[str, Any], *, new: bool) -> tuple[StyleOptions, FrameOptions]:
+def split_look(look: Mapping[str, Any], *, new: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """Keywords of the artist and of the frame; unknown ones are refused, with the nearest that exists."""
-    styles, frames = StyleOptions.__annotations__, FrameOptions.__annotations__
     for key, value in look.items():
-        if key not in styles and key not in frames:
-            close = get_close_matches(key, [*styles, *frames, "theme", "figsize", "ax"], n=1)
+        if key not in (*STYLES, *FRAMES):
+            close = get_close_matches(key, [*STYLES, *FRAMES, "theme", "figsize", "ax"], n=1)
             near = f"Did you mean `{close[0]}`? " if close else ""
             raise InputError(
                 f"`{key}` is no keyword of this picture.",
                 argument=key,
-                hint=f"{near}There are {', '.join([*styles, *frames])}.",
+                hint=f"{near}There are {', '.join([*STYLES, *FRAMES])}.",
             )
-        if key in frames and not new and value is not None:
+        if key in FRAMES and not new and value is not None:
             raise InputError(
                 f"`{key}` is for a new figure; on axes of your own, set it there.", argument=key
             )
-    _require_values(look)
-    style: Any = {key: look[key] for key in styles if look.get(key) is not None}
+    style = {key: look[key] for key in STYLES if look.get(key) is not None}
     if "label" in style:
         style["label"] = display_name(style["label"])
-    frame: Any = {key: look[key] for key in frames if key in look}
-    return style, frame
-
-
-def _require_values(look: Mapping[str, Any]) -> None:
-    def refuse(key: str, rule: str) -> None:
-        raise InputError(f"`{key}` must be {rule}; it is {show_value(look[key])}.", argument=key)
-
-    def within(key: str, most: float) -> bool:
-        value = look.get(key)
-        return value is None or (is_number(value) and 0.0 <= value <= most)
-
-    if look.get("color") is not None:
-        from matplotlib.colors import is_color_like
-
-        if not is_color_like(look["color"]):
-            refuse("color", "a matplotlib colour")
-    if not within("alpha", 1.0):
-        refuse("alpha", "between 0 and 1")
-    if not within("linewidth", 1000.0):
-        refuse("linewidth", "a number of points")
-    if not isinstance(look.get("legend", True), bool):
-        refuse("legend", "True or False")
-    for key in ("xlim", "ylim"):
-        limits = look.get(key)
-        if limits is None:
-            continue
-        pair = isinstance(limits, Sequence | np.ndarray) and len(limits) == 2
-        if not pair or not all(is_number(end) and np.isfinite(end) for end in limits):
-            refuse(key, "a pair of numbers")
-        if limits[0] >= limits[1]:
-            refuse(key, "increasing")
+    return style, {key: look[key] for key in FRAMES if look.get(key) is not None}
 
 
 def require_width(width: Any) -> float:
     """`width` as a float, if a figure can be as wide."""
-    if not is_number(width) or not 1.0 <= width <= 100.0:
-        raise InputError(
-            f"`width` must be 1 to 100 inches; it is {show_value(width)}.", argument="width"
-        )
-    return float(width)
+    return require_number("width", width, 0.99, LARGEST_FIGURE)
 
 
-def on_axes(diagram: Diagram, ax: Any, theme: Theme, look: StyleOptions) -> dict[str, list[Any]]:
+def on_axes(diagram: Diagram, ax: Any, theme: str | Theme | None, look: Mapping[str, Any]) -> Plot:
     """Draw on axes of others: no title, no legend, and nothing twice that diagrams share."""
+    require_axes(ax)
+    chosen = theme_of(ax) if theme is None else as_theme(theme)
     beside = any(artist.get_gid() == SHARED for artist in ax.get_children())
     empty = not ax.has_data()
-    color = None if "color" in look else next_color(ax)
-    style = Style.of(theme, color, look, beside=beside)
+    color = look["color"] if "color" in look else next_color(ax)
+    style = Style(chosen, **{**look, "color": color}, beside_others=beside)
     frame = diagram.frame()
     drawn = diagram.artists(ax, style)
     for axis, ends in (("x", frame.xlim), ("y", frame.ylim)):
@@ -323,31 +333,32 @@ def on_axes(diagram: Diagram, ax: Any, theme: Theme, look: StyleOptions) -> dict
             getattr(ax, f"set_{axis}label")(getattr(frame, f"{axis}label"))
     if frame.names:
         set_names(ax, frame.names)
+    return Plot(ax, ax.figure, drawn)
+
+
+def draw(layout: Layout, panels: Sequence[Sequence[tuple[Diagram, Style]]]) -> list[Plot]:
+    """The diagrams of each of the layout's axes, whose limits they leave alone."""
+    plots = []
+    for (ax, frame), members in zip(layout.panels, panels, strict=True):
+        plots += [Plot(ax, layout.figure, one.artists(ax, style)) for one, style in members]
+        ax.set_xlim(*frame.xlim)
+        ax.set_ylim(*frame.ylim)
+    return plots
+
+
+def reference(
+    ax: Any,
+    style: Style,
+    p: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    limits: tuple[float, float],
+    rate: float | None = None,
+) -> dict[str, list[Any]]:
+    """Diagonal, histogram and, given an event rate, the lines of skill: what diagrams share."""
+    drawn = {"diagonal": [shared(diagonal(ax, style.theme))]}
+    if rate is not None:
+        drawn |= attributes(ax, style.theme, rate)
+    if p.size:
+        bars = histogram(ax, p, weight, limits, color=style.theme.histogram, zorder=1)
+        drawn["histogram"] = [shared(bars)]
     return drawn
-
-
-def in_figure(
-    diagram: Diagram,
-    theme: Theme,
-    look: StyleOptions,
-    asked: FrameOptions,
-    figsize: tuple[float, float | None] | None = None,
-    *,
-    pyplot: bool = False,
-) -> Plot:
-    """Draw in a new figure, with title and legend."""
-    frame = framed(diagram.frame(), asked)
-    layout = Layout.of(
-        [frame], theme, legend_lines=len(frame.legend), figsize=figsize, pyplot=pyplot
-    )
-    (ax,) = layout.axes
-    style = Style.of(theme, theme.series[0], look)
-    drawn = diagram.artists(ax, style)
-    ax.set_xlim(*frame.xlim)
-    ax.set_ylim(*frame.ylim)
-    texts = {
-        key: text.replace("This model", style.label) if style.label else text
-        for key, text in frame.legend.items()
-    }
-    write_legend(layout, drawn, texts, theme)
-    return Plot(ax, layout.figure, drawn)

@@ -4,40 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 
 from calibrant._arguments import require_choice, require_count
 from calibrant._format import group_text
-from calibrant._optional import require
 from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
+from calibrant.inference.assessment import Assessment
 from calibrant.inference.compare import models_of
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions, sketches_of_classes
-from calibrant.plotting.artists import display_name, require_axes, theme_of
+from calibrant.plotting.artists import diagonal, display_name
 from calibrant.plotting.diagram import (
     Diagram,
+    Picture,
     Plot,
+    Size,
     Style,
-    StyleOptions,
+    draw,
     on_axes,
-    require_width,
     split_look,
 )
-from calibrant.plotting.forest import ForestPlot, forest_plot
-from calibrant.plotting.frame import (
-    FrameOptions,
-    Layout,
-    framed,
-    svg_of,
-    write,
-    write_legend,
-)
+from calibrant.plotting.forest import forest_plot
+from calibrant.plotting.frame import Frame, framed, lay_out, write_legend
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.plotting.themes import LIGHT, Theme, as_theme
 
@@ -53,7 +45,7 @@ LAYOUTS = ("overlay", "grid", "forest", None)
 LayoutName = Literal["overlay", "grid", "forest"]
 
 
-class Diagrams(Mapping[str, Diagram]):
+class Diagrams(Picture, Mapping[str, Diagram]):
     """Diagrams by name: of models, of groups, or of several constructions for one model.
 
     Examples
@@ -96,9 +88,6 @@ class Diagrams(Mapping[str, Diagram]):
     def __repr__(self) -> str:
         return f"<Diagrams: {', '.join(self)}>"
 
-    def _repr_html_(self) -> str:
-        return f"<div>{self.to_svg()}</div>"
-
     def to_dict(self) -> dict[str, Any]:
         """Each diagram's data, by name."""
         return {name: diagram.to_dict() for name, diagram in self.items()}
@@ -137,72 +126,30 @@ class Diagrams(Mapping[str, Diagram]):
             By name; of a forest plot by "forest".
         """
         if ax is None:
-            require("matplotlib.pyplot", caller="Diagrams.plot")
-            chosen = LIGHT if theme is None else as_theme(theme)
-            return self._drawn(chosen, layout, figsize, columns, look, pyplot=True)
-        require_axes(ax)
-        chosen = theme_of(ax) if theme is None else as_theme(theme)
+            look |= {"layout": layout, "columns": columns}
+            return self._drawn(theme or LIGHT, figsize, look, pyplot=True)
         colors, look = _colors(self, look)
         style, _ = split_look(look, new=False)
-
-        def own(name: str) -> StyleOptions:
-            color: Any = {"color": colors[name]} if name in colors else {}
-            return {"label": display_name(name), **style, **color}
-
         return {
-            name: Plot(ax, ax.figure, on_axes(diagram, ax, chosen, own(name)))
+            name: on_axes(
+                diagram, ax, theme, {"label": display_name(name), **style, **colors.get(name, {})}
+            )
             for name, diagram in self.items()
         }
 
-    def save(
-        self,
-        path: str | PathLike[str],
-        *,
-        layout: LayoutName | None = None,
-        theme: str | Theme = "light",
-        width: float | None = None,
-        columns: int | None = None,
-        dpi: int = 200,
-        **look: Any,
-    ) -> Path:
-        """Write one picture as SVG, PDF or PNG; parameters as in `plot` and `Diagram.save`."""
-        return write(path, lambda: self._figure(theme, layout, width, columns, look), dpi)
-
-    def to_svg(
-        self,
-        *,
-        layout: LayoutName | None = None,
-        theme: str | Theme = "light",
-        width: float | None = None,
-        columns: int | None = None,
-        **look: Any,
-    ) -> str:
-        """The picture as SVG text."""
-        return svg_of(self._figure(theme, layout, width, columns, look))
-
-    def _figure(
-        self,
-        theme: str | Theme,
-        layout: LayoutName | None,
-        width: float | None,
-        columns: int | None,
-        look: Mapping[str, Any],
-    ) -> Any:
-        require("matplotlib.figure", caller="Diagrams.save")
-        size = None if width is None else (require_width(width), None)
-        plots = self._drawn(as_theme(theme), layout, size, columns, look)
-        return next(iter(plots.values())).figure
+    def _figure(self, theme: Theme, figsize: Size | None, look: dict[str, Any]) -> Any:
+        return next(iter(self._drawn(theme, figsize, look).values())).figure
 
     def _drawn(
         self,
-        theme: Theme,
-        layout: LayoutName | None,
-        figsize: tuple[float, float | None] | None,
-        columns: int | None,
-        look: Mapping[str, Any],
+        theme: str | Theme,
+        figsize: Size | None,
+        look: dict[str, Any],
         *,
         pyplot: bool = False,
     ) -> dict[str, Plot]:
+        """In a new figure, with titles and one legend."""
+        layout, columns = look.pop("layout", None), look.pop("columns", None)
         require_choice("layout", layout, LAYOUTS)
         if columns is not None:
             require_count("columns", columns)
@@ -213,16 +160,57 @@ class Diagrams(Mapping[str, Diagram]):
             if len(self) > MOST_MULTIPLES and assessed:
                 layout = "forest"
         colors, look = _colors(self, look)
-        style, frame = split_look(look, new=True)
-        settings = (theme, style, frame, colors)
+        style, asked = split_look(look, new=True)
+        chosen = as_theme(theme)
+        names, beside = list(self), {}
         if layout == "overlay":
-            return self._overlay(*settings, figsize, pyplot)
-        shown = self._worst_first()
-        if layout == "forest":
-            return self._with_forest(shown[:WORST], *settings, figsize, pyplot)
-        if columns is None:
-            columns = min(MOST_COLUMNS, int(np.ceil(np.sqrt(len(self)))))
-        return self._grid(shown, *settings, figsize, pyplot, min(columns, len(self)))
+            frame = framed(self._common_frame(), asked)
+            frames = [frame]
+            legend = {name: _entry(name, self[name]) for name in self}
+            settings: dict[str, Any] = {}
+        else:
+            names = self._worst_first()
+            if layout == "forest":
+                beside = {"forest": forest_plot(self._assessments())}
+                names, columns = names[:WORST], 2
+            if columns is None:
+                columns = min(MOST_COLUMNS, int(np.ceil(np.sqrt(len(self)))))
+            title = asked.pop("title", "")
+            frames = [framed(_small_frame(self[name]), asked) for name in names]
+            legend = dict(frames[0].legend)
+            settings = {
+                "names": [display_name(name) for name in names],
+                "columns": min(columns, len(names)),
+                "title": display_name(title, 120),
+            }
+        if asked.get("legend") is False:
+            legend = {}
+        label = "SmoothECE (grey bar: noise floor)"
+        arranged = lay_out(
+            frames,
+            chosen,
+            **settings,
+            legend_lines=len(legend),
+            beside=replace(beside["forest"].frame(), xlabel=label) if beside else None,
+            figsize=figsize,
+            pyplot=pyplot,
+        )
+        every: dict[str, Diagram] = {**{name: self[name] for name in names}, **beside}
+        overlaid = layout == "overlay" and len(self) > 1
+        members = []
+        for k, (name, diagram) in enumerate(every.items()):
+            color = chosen.series[k % len(chosen.series)] if overlaid else chosen.series[0]
+            of = {"color": color, **style, **colors.get(name, {})}
+            members.append((diagram, Style(chosen, **of, beside_others=overlaid)))
+        if overlaid and frames[0].square:
+            diagonal(arranged.panels[0][0], chosen)
+        panels = [members] if layout == "overlay" else [[one] for one in members]
+        plots = dict(zip(every, draw(arranged, panels), strict=True))
+        artists: Mapping[str, list[Any]] = plots[names[0]].artists
+        if layout == "overlay":
+            artists = {name: [plot.main] for name, plot in plots.items()}
+        write_legend(arranged, artists, legend, chosen)
+        return plots
 
     def _worst_first(self) -> list[str]:
         """Names by lower confidence limit, then by estimate, the largest first; as they came for others."""
@@ -235,141 +223,44 @@ class Diagrams(Mapping[str, Diagram]):
 
         return sorted(self, key=size)
 
-    def _finding(self) -> tuple[str, bool]:
-        """The largest error among the diagrams, and whether none is clear."""
-        name = self._worst_first()[0]
-        worst = self[name]
-        if not isinstance(worst, ReliabilityDiagram) or worst.assessment is None:
-            return "", False
-        if not worst.verdict.clear:
-            return "No miscalibration detected in any", True
-        return f"Largest error: {display_name(name, 24)}, {worst.verdict.short}", False
-
-    def _overlay(
-        self,
-        theme: Theme,
-        style: StyleOptions,
-        asked: FrameOptions,
-        colors: Mapping[str, Any],
-        figsize: tuple[float, float | None] | None,
-        pyplot: bool,
-    ) -> dict[str, Plot]:
-        """All diagrams on one pair of axes, with a legend of names and numbers."""
-        frames = [diagram.frame() for diagram in self.values()]
-        widest = max(frames, key=lambda frame: frame.xlim[1] - frame.xlim[0])
-        title, muted = self._finding()
-        first = next(iter(self.values()))
-        note = ""
-        if isinstance(first, ReliabilityDiagram):
-            share = f"{100 * first.confidence:g}%"
-            note = f"SmoothECE ({share} CI); shaded: {share} confidence bands"
-        # The histogram's strip stays away: no histogram is everybody's.
-        ylim = widest.xlim if widest.square and len(self) > 1 else widest.ylim
-        frame = framed(
-            replace(widest, title=title, subtitle=note, legend={}, muted=muted, ylim=ylim), asked
-        )
-        entries = {} if asked.get("legend") is False else {n: _entry(n, self[n]) for n in self}
-        layout = Layout.of(
-            [frame], theme, legend_lines=len(entries), figsize=figsize, pyplot=pyplot
-        )
-        (ax,) = layout.axes
-        cycle = [theme.series[k % len(theme.series)] for k in range(len(self))]
-        series = {**dict(zip(self, cycle, strict=True)), **colors}
-        plots: dict[str, Plot] = {}
-        artists: dict[str, list[Any]] = {}
-        for k, (name, diagram) in enumerate(self.items()):
-            own = Style.of(theme, series[name], style, beside=len(self) > 1)
-            drawn = _reference_of(diagram, ax, own) if k == 0 and len(self) > 1 else {}
-            drawn |= diagram.artists(ax, own)
-            plots[name] = Plot(ax, layout.figure, drawn)
-            main = drawn.get("curve", []) or drawn.get("points", [])
-            artists[name] = main[:1]
-        ax.set_xlim(*frame.xlim)
-        ax.set_ylim(*frame.ylim)
-        write_legend(layout, artists, entries, theme)
-        return plots
-
-    def _grid(
-        self,
-        shown: Sequence[str],
-        theme: Theme,
-        style: StyleOptions,
-        asked: FrameOptions,
-        colors: Mapping[str, Any],
-        figsize: tuple[float, float | None] | None,
-        pyplot: bool,
-        columns: int,
-        forest: ForestPlot | None = None,
-    ) -> dict[str, Plot]:
-        """Each diagram on axes of its own, in one figure with one legend."""
-        title = display_name(asked.get("title") or "", 120)
-        texts = cast(FrameOptions, {k: v for k, v in asked.items() if k != "title"})
-        every: dict[str, Diagram] = {name: self[name] for name in shown}
-        frames = []
-        for diagram in every.values():
-            frame, finding = diagram.frame(), ""
-            if isinstance(diagram, ReliabilityDiagram):
-                finding = diagram.verdict.short[:1].upper() + diagram.verdict.short[1:]
-            frames.append(framed(replace(frame, title=finding, subtitle=diagram.label), texts))
-        legend = frames[0].legend
-        beside = None
-        if forest is not None:
-            every["forest"] = forest
-            label = "SmoothECE (grey bar: noise floor)"
-            beside = framed(forest.frame(), {"legend": False, "xlabel": label})
-        layout = Layout.of(
-            frames,
-            theme,
-            names=[display_name(name) for name in shown],
-            columns=columns,
-            legend_lines=len(legend),
-            title=title,
-            beside=beside,
-            figsize=figsize,
-            pyplot=pyplot,
-        )
-        plots: dict[str, Plot] = {}
-        frames += [] if beside is None else [beside]
-        for (name, diagram), frame, ax in zip(every.items(), frames, layout.axes, strict=True):
-            own = Style.of(theme, colors.get(name, theme.series[0]), style)
-            plots[name] = Plot(ax, layout.figure, diagram.artists(ax, own))
-            ax.set_xlim(*frame.xlim)
-            ax.set_ylim(*frame.ylim)
-        write_legend(layout, plots[shown[0]].artists, legend, theme)
-        return plots
-
-    def _with_forest(
-        self,
-        shown: Sequence[str],
-        theme: Theme,
-        style: StyleOptions,
-        asked: FrameOptions,
-        colors: Mapping[str, Any],
-        figsize: tuple[float, float | None] | None,
-        pyplot: bool,
-    ) -> dict[str, Plot]:
-        """The worst few, and the forest plot of all."""
+    def _assessments(self) -> dict[str, Assessment]:
+        """The assessment of each diagram, the largest error first."""
         found = {}
         for name in self._worst_first():
-            diagram = self[name]
-            if not isinstance(diagram, ReliabilityDiagram) or diagram.assessment is None:
+            assessment = getattr(self[name], "assessment", None)
+            if assessment is None:
                 raise InputError(
                     f"A forest plot needs the assessment of each diagram; {show_value(name)} has none.",
                     argument="layout",
                 )
-            found[name] = diagram.assessment
-        return self._grid(
-            shown, theme, style, asked, colors, figsize, pyplot, 2, forest_plot(found)
-        )
+            found[name] = assessment
+        return found
+
+    def _common_frame(self) -> Frame:
+        """Axes for all diagrams, with the largest error for a title."""
+        frames = [diagram.frame() for diagram in self.values()]
+        frame = max(frames, key=lambda frame: frame.xlim[1] - frame.xlim[0])
+        name = self._worst_first()[0]
+        worst, title, note, clear = self[name], "", "", True
+        if isinstance(worst, ReliabilityDiagram):
+            share = f"{100 * worst.confidence:g}%"
+            note = f"SmoothECE ({share} CI); shaded: {share} confidence bands"
+            if worst.assessment is not None:
+                clear = worst.verdict.clear
+                title = "No miscalibration detected in any"
+                if clear:
+                    title = f"Largest error: {display_name(name, 24)}, {worst.verdict.short}"
+        # The histogram's strip stays away: no histogram is everybody's.
+        ylim = frame.xlim if frame.square and len(self) > 1 else frame.ylim
+        return replace(frame, title=title, subtitle=note, muted=not clear, ylim=ylim)
 
 
-def _reference_of(diagram: Diagram, ax: Any, style: Style) -> dict[str, list[Any]]:
-    """The diagonal, once for all diagrams."""
-    if not isinstance(diagram, ReliabilityDiagram):
-        return {}
-    from calibrant.plotting.artists import diagonal
-
-    return {"diagonal": [diagonal(ax, style.theme)]}
+def _small_frame(diagram: Diagram) -> Frame:
+    """The frame of one of several, in few words."""
+    finding = ""
+    if isinstance(diagram, ReliabilityDiagram):
+        finding = diagram.verdict.short[:1].upper() + diagram.verdict.short[1:]
+    return replace(diagram.frame(), title=finding, subtitle=diagram.label)
 
 
 def _entry(name: str, diagram: Diagram) -> str:
@@ -383,13 +274,12 @@ def _colors(diagrams: Diagrams, look: Mapping[str, Any]) -> tuple[dict[str, Any]
     if not isinstance(asked, Mapping):
         return {}, rest
     del rest["color"]
-    for name, color in asked.items():
+    for name in asked:
         if str(name) not in diagrams:
             raise InputError(
                 f"`color` names {show_value(name)}, of which there is no diagram.", argument="color"
             )
-        split_look({"color": color}, new=True)
-    return {str(name): color for name, color in asked.items()}, rest
+    return {str(name): {"color": color} for name, color in asked.items()}, rest
 
 
 def reliability_diagrams(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, show_value
-from calibrant.plotting.diagram import Plot
+from calibrant.plotting.artists import line
 from calibrant.plotting.diagrams import Diagrams, reliability_diagrams
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 
@@ -91,37 +92,31 @@ class ReliabilityDisplay:
         **look
             As in `ReliabilityDiagram.plot`: `color`, `linewidth`, `title`, ...
         """
-        label = self.name if name is None else name
         if isinstance(self.diagram, Diagrams):
             plots = self.diagram.plot(ax, **look)
-            first = next(iter(plots.values()))
-            self.ax_ = first.ax if ax is not None else [plot.ax for plot in plots.values()]
-            self.figure_ = first.figure
+            self.line_ = [plot.main for plot in plots.values()]
             self.artists_ = {key: plot.artists for key, plot in plots.items()}
-            self.line_ = [_line(plot) for plot in plots.values()]
+            self.figure_ = next(iter(plots.values())).figure
+            self.ax_ = [plot.ax for plot in plots.values()] if ax is None else ax
             return self
-        plot = self.diagram.plot(ax, **{"label": label, **look})
-        artists = dict(plot.artists)
+        plot = self.diagram.plot(ax, **{"label": self.name if name is None else name, **look})
+        self.ax_, self.figure_, self.line_ = plot.ax, plot.figure, plot.main
+        self.artists_ = dict(plot.artists)
         if self.folds is not None:
-            artists["folds"] = [self._fold(each, plot) for each in self.folds.values()]
-        self.ax_, self.figure_, self.artists_ = plot.ax, plot.figure, artists
-        self.line_ = _line(plot)
+            thin = {"alpha": FOLD_ALPHA, "linewidth": 0.8, "zorder": 2.7}
+            color = self.line_.get_edgecolor()[0]
+            curves = [cast(ReliabilityDiagram, fold).curve for fold in self.folds.values()]
+            self.artists_["folds"] = [
+                line(
+                    plot.ax,
+                    curve.prediction,
+                    np.where(curve.drawn, curve.observed, np.nan),
+                    color=color,
+                    **thin,
+                )
+                for curve in curves
+            ]
         return self
-
-    @staticmethod
-    def _fold(diagram: Any, plot: Plot) -> Any:
-        """The curve of one fold, thin, in the colour of the whole."""
-        main = plot.artists.get("curve") or plot.artists["points"]
-        curve = diagram.curve
-        (drawn,) = plot.ax.plot(
-            curve.prediction,
-            np.where(curve.drawn, curve.observed, np.nan),
-            color=main[0].get_edgecolor()[0],
-            alpha=FOLD_ALPHA,
-            linewidth=0.8,
-            zorder=2.7,
-        )
-        return drawn
 
     @classmethod
     def from_estimator(
@@ -156,11 +151,11 @@ class ReliabilityDisplay:
             `bandwidth`, `confidence` and `design_effect` as in `reliability_diagram`; all others as
             in `plot`.
         """
+        y_prob, classes = _probabilities(estimator, X)
         name = type(estimator).__name__ if name is None else name
-        y_prob = _probabilities(estimator, X)
-        return cls._of(
-            y, y_prob, list(estimator.classes_), sample_weight, pos_label, name, ax, options
-        )
+        numbers = {key: options.pop(key) for key in DIAGRAM_OPTIONS if key in options}
+        made = cls._of(y, y_prob, classes, pos_label, name, sample_weight=sample_weight, **numbers)
+        return made.plot(ax, **options)
 
     @classmethod
     def from_predictions(
@@ -195,14 +190,13 @@ class ReliabilityDisplay:
             in `plot`.
         """
         shape = np.shape(y_prob)
-        if len(shape) == 2 and shape[1] > 1:
-            classes = np.unique(np.asarray(y_true)).tolist()
-            return cls._of(y_true, y_prob, classes, sample_weight, pos_label, name, ax, options)
+        several = len(shape) == 2 and shape[1] > 1
+        classes = np.unique(np.asarray(y_true)).tolist() if several else None
         numbers = {key: options.pop(key) for key in DIAGRAM_OPTIONS if key in options}
-        diagram = reliability_diagram(
-            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, **numbers
+        made = cls._of(
+            y_true, y_prob, classes, pos_label, name, sample_weight=sample_weight, **numbers
         )
-        return cls(diagram, name=name, pos_label=pos_label).plot(ax, **options)
+        return made.plot(ax, **options)
 
     @classmethod
     def from_cv_results(
@@ -228,6 +222,8 @@ class ReliabilityDisplay:
         sample_weight, pos_label, name, ax, **options
             As in `from_estimator`; of more than two classes, `pos_label` is needed.
         """
+        from sklearn.utils import _safe_indexing
+
         missing = [key for key in ("estimator", "indices") if key not in cv_results]
         if missing:
             raise InputError(
@@ -235,33 +231,22 @@ class ReliabilityDisplay:
                 argument="cv_results",
                 hint="Call cross_validate with return_estimator=True and return_indices=True.",
             )
-        labels = np.asarray(y)
-        parts, rows = [], []
-        for estimator, test in zip(
-            cv_results["estimator"], cv_results["indices"]["test"], strict=True
-        ):
-            y_prob = _probabilities(estimator, _rows_at(X, test))
-            wanted, column = _event_of(list(estimator.classes_), pos_label, several=False)
-            parts.append(((labels[test] == wanted).astype(int), y_prob[:, column]))
-            rows.append(test)
         numbers = {key: options.pop(key) for key in DIAGRAM_OPTIONS if key in options}
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        settings = [
-            {**numbers, "sample_weight": None if weight is None else weight[test]} for test in rows
-        ]
-        folds = Diagrams(
-            {
-                f"fold {k}": reliability_diagram(*part, **given)
-                for k, (part, given) in enumerate(zip(parts, settings, strict=True), 1)
-            }
-        )
-        whole = reliability_diagram(
-            np.concatenate([part[0] for part in parts]),
-            np.concatenate([part[1] for part in parts]),
-            **numbers,
-            sample_weight=None if weight is None else weight[np.concatenate(rows)],
-        )
+        labels, every = np.asarray(y), None if sample_weight is None else np.asarray(sample_weight)
+        sketches: dict[str, Sketch] = {}
+        for k, (estimator, test) in enumerate(
+            zip(cv_results["estimator"], cv_results["indices"]["test"], strict=True), 1
+        ):
+            y_prob, classes = _probabilities(estimator, _safe_indexing(X, test))
+            wanted, column = _event_of(classes, pos_label)
+            sketches[f"fold {k}"] = as_sketch(
+                (labels[test] == wanted).astype(int),
+                y_prob[:, column],
+                sample_weight=None if every is None else every[test],
+            )
+        whole = reliability_diagram(sum(sketches.values()), **numbers)
         name = type(cv_results["estimator"][0]).__name__ if name is None else name
+        folds = reliability_diagrams(sketches, **numbers)
         return cls(whole, name=name, pos_label=wanted, folds=folds).plot(ax, **options)
 
     @classmethod
@@ -269,49 +254,26 @@ class ReliabilityDisplay:
         cls,
         y: Any,
         y_prob: Any,
-        classes: list[Any],
-        sample_weight: Any,
+        classes: list[Any] | None,
         pos_label: Any,
         name: str | None,
-        ax: Any,
-        options: dict[str, Any],
+        **options: Any,
     ) -> ReliabilityDisplay:
         """One event of class probabilities, or every class against the rest."""
-        numbers = {key: options.pop(key) for key in DIAGRAM_OPTIONS if key in options}
+        if classes is None:
+            diagram = reliability_diagram(y, y_prob, pos_label=pos_label, **options)
+            return cls(diagram, name=name, pos_label=pos_label)
         if len(classes) > 2 and pos_label is None:
-            diagrams = reliability_diagrams(
-                y,
-                y_prob,
-                multiclass="classwise",
-                classes=classes,
-                sample_weight=sample_weight,
-                **numbers,
-            )
-            return cls(diagrams, name=name).plot(ax, **options)
-        wanted, column = _event_of(classes, pos_label, several=True)
+            options |= {"multiclass": "classwise", "classes": classes}
+            return cls(reliability_diagrams(y, y_prob, **options), name=name)
+        wanted, column = _event_of(classes, pos_label)
         outcome = (np.asarray(y) == wanted).astype(int)
-        diagram = reliability_diagram(
-            outcome, np.asarray(y_prob)[:, column], sample_weight=sample_weight, **numbers
-        )
-        return cls(diagram, name=name, pos_label=wanted).plot(ax, **options)
+        diagram = reliability_diagram(outcome, np.asarray(y_prob)[:, column], **options)
+        return cls(diagram, name=name, pos_label=wanted)
 
 
-def _line(plot: Plot) -> Any:
-    """The main artist of a plot."""
-    for key in ("curve", "points"):
-        if plot.artists.get(key):
-            return plot.artists[key][0]
-    return next(iter(plot.artists.values()))[0]
-
-
-def _rows_at(X: Any, rows: Any) -> Any:
-    from sklearn.utils import _safe_indexing
-
-    return _safe_indexing(X, rows)
-
-
-def _probabilities(estimator: Any, X: Any) -> Any:
-    """Class probabilities of a fitted classifier."""
+def _probabilities(estimator: Any, X: Any) -> tuple[Any, list[Any]]:
+    """Class probabilities of a fitted classifier, and the classes."""
     given = show_value(type(estimator).__name__)
     if getattr(estimator, "classes_", None) is None and hasattr(estimator, "fit"):
         raise InputError(
@@ -325,24 +287,15 @@ def _probabilities(estimator: Any, X: Any) -> Any:
             argument="estimator",
             hint="Wrap it in CalibratedClassifierCV, or pass probabilities to `from_predictions`.",
         )
-    return np.asarray(estimator.predict_proba(X))
+    return np.asarray(estimator.predict_proba(X)), list(estimator.classes_)
 
 
-def _event_of(classes: list[Any], pos_label: Any, *, several: bool) -> tuple[Any, int]:
-    """The class to look at, and its column."""
-    if pos_label is None:
-        if len(classes) != 2:
-            hint = "`pos_label` names one" if not several else "pass labels of all classes"
-            raise InputError(
-                f"`pos_label` is needed: there are {len(classes)} classes.",
-                argument="pos_label",
-                hint=f"{hint[0].upper()}{hint[1:]}.",
-            )
-        return classes[1], 1
-    found = [k for k, one in enumerate(classes) if one == pos_label]
-    if len(found) != 1:
+def _event_of(classes: list[Any], pos_label: Any) -> tuple[Any, int]:
+    """The class to look at, the second of two by default, and its column."""
+    wanted = classes[-1] if pos_label is None and len(classes) == 2 else pos_label
+    if classes.count(wanted) != 1:
         raise InputError(
             f"`pos_label` must be one of the classes, {show_value(classes)}; it is {show_value(pos_label)}.",
             argument="pos_label",
         )
-    return classes[found[0]], found[0]
+    return wanted, classes.index(wanted)

@@ -115,7 +115,6 @@ class ForestPlot(Diagram):
             alpha=theme.reference_alpha,
         )
         drawn: dict[str, list[Any]] = {"floor": [floor]}
-        line = style.of_line
         for key, bad, color in (
             ("calibrated", False, theme.reference),
             ("off", True, theme.accent),
@@ -123,18 +122,17 @@ class ForestPlot(Diagram):
             of = self.miscalibrated[:count] == bad
             if not of.any():
                 continue
-            line = {**style.of_line, "color": color}
-            line.pop("linestyle", None)
-            label = {"label": line.pop("label")} if "label" in line else {}
+            look = {**style.of_point, "color": color}
+            label = look.pop("label", None)
             bars = ax.hlines(
                 y[of],
                 self.low[:count][of],
                 self.high[:count][of],
                 linewidth=style.linewidth or 1.8,
-                **line,
+                **look,
             )
             dots = ax.scatter(
-                self.estimate[:count][of], y[of], s=30, zorder=3, linewidths=0, **line, **label
+                self.estimate[:count][of], y[of], s=30, zorder=3, linewidths=0, label=label, **look
             )
             drawn[key] = [dots, bars]
         drawn["verdicts"] = [

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number
+from calibrant._arguments import is_number, require_number
 from calibrant._files import write_whole
 from calibrant._optional import require
 from calibrant.errors import InputError, show_value
@@ -25,9 +25,10 @@ from calibrant.plotting.themes import Theme
 
 __all__ = [
     "Frame",
-    "FrameOptions",
     "Layout",
     "framed",
+    "lay_out",
+    "legend_of",
     "probability_frame",
     "set_names",
     "svg_of",
@@ -37,7 +38,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-FORMATS = ("svg", "pdf", "png")
 PANEL, SMALL_PANEL = 3.5, 2.5
 """Inches of a side of square axes, alone and among several."""
 LEFT, RIGHT, ABOVE, BELOW, MARGIN = 0.72, 0.25, 0.14, 0.56, 0.14
@@ -58,19 +58,9 @@ HEIGHT_SHOWN = 0.975
 SHORTEST_AXES = 0.2
 """Axes end at 1, or where all that matters lies below this."""
 ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+FRAMES = ("title", "subtitle", "xlabel", "ylabel", "xlim", "ylim", "legend")
+"""Texts, limits and legend of a new figure that may be asked for."""
 PREDICTED, OBSERVED = "Predicted probability", "Observed frequency"
-
-
-class FrameOptions(TypedDict, total=False):
-    """Texts, limits and legend of a new figure."""
-
-    title: str | None
-    subtitle: str | None
-    xlabel: str | None
-    ylabel: str | None
-    xlim: tuple[float, float] | None
-    ylim: tuple[float, float] | None
-    legend: bool
 
 
 @dataclass(frozen=True)
@@ -112,18 +102,18 @@ class Frame:
         return (self.ylim[1] - self.ylim[0]) / (self.xlim[1] - self.xlim[0])
 
 
-def framed(frame: Frame, asked: FrameOptions) -> Frame:
+def framed(frame: Frame, asked: Mapping[str, Any]) -> Frame:
     """The frame with the texts and limits that were asked for."""
-    changes: dict[str, Any] = {k: v for k, v in asked.items() if v is not None and k != "legend"}
-    for key in ("title", "subtitle", "xlabel", "ylabel"):
-        if key in changes:
-            changes[key] = display_name(changes[key], 120)
+    changes: dict[str, Any] = {
+        key: display_name(value, 120) if isinstance(value, str) else value
+        for key, value in asked.items()
+    }
+    if changes.pop("legend", None) is False:
+        changes["legend"] = {}
     if "title" in changes:
         changes["muted"] = False
     if "xlim" in changes or "ylim" in changes:
         changes["square"] = False
-    if asked.get("legend") is False:
-        changes["legend"] = {}
     return replace(frame, **changes)
 
 
@@ -162,144 +152,145 @@ def probability_limits(
     return 0.0, 1.0
 
 
-def probability_frame(limits: tuple[float, float] = (0.0, 1.0), **fields: Any) -> Frame:
+def probability_frame(
+    limits: tuple[float, float], legend: Mapping[str, str], **fields: Any
+) -> Frame:
     """Square axes of observed frequency against predicted probability, with a strip for the histogram."""
     low, high = limits
     span = high - low
-    note = (
-        ""
-        if span >= 1.0
-        else f" (axis ends at {high:g})"
-        if low <= 0.0
-        else f" (axis starts at {low:g})"
-    )
+    end = f"ends at {high:g}" if low <= 0.0 else f"starts at {low:g}"
     settings: dict[str, Any] = {
-        "xlabel": PREDICTED + note,
+        "xlabel": PREDICTED if span >= 1.0 else f"{PREDICTED} (axis {end})",
         "ylabel": OBSERVED,
         "xlim": (low - 0.02 * span, high + 0.02 * span),
         "ylim": (low + (STRIP[0] - 0.01) * span, high + 0.02 * span),
+        "legend": {**legend, "histogram": "Distribution of predictions"},
         "square": True,
     }
     return Frame(**{**settings, **fields})
 
 
+def legend_of(
+    keys: str, confidence: float, evidence: str = "", text: str = "This model"
+) -> dict[str, str]:
+    """Texts of the model's artists and of the diagonal's."""
+    share = f"{100 * confidence:g}%"
+    return {
+        keys: f"{text}, with {share} confidence {evidence}" if evidence else text,
+        "diagonal+consistency_band": f"Perfect calibration, with {share} consistency band",
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A new figure with axes for frames, side by side in rows, and room for titles and a legend.
+    """A new figure with axes, and room for titles and a legend.
 
     Attributes
     ----------
-    figure, axes
+    figure
         matplotlib's.
+    panels : list of (axes, Frame)
     legend_at : pair of float
         Upper left corner of the legend, in fractions of the figure.
     """
 
     figure: Any
-    axes: list[Any]
+    panels: list[tuple[Any, Frame]]
     legend_at: tuple[float, float]
 
-    @classmethod
-    def of(
-        cls,
-        frames: Sequence[Frame],
-        theme: Theme,
-        *,
-        names: Sequence[str] = (),
-        columns: int = 1,
-        legend_lines: int = 0,
-        title: str = "",
-        beside: Frame | None = None,
-        figsize: tuple[float, float | None] | None = None,
-        pyplot: bool = False,
-    ) -> Layout:
-        """Axes as large as usual, or as large as fit a figure of this size.
 
-        Parameters
-        ----------
-        frames : sequence of Frame
-            One for each of the axes.
-        theme : Theme
-            Colours.
-        names : sequence of str
-            Above the title of each, in place of it.
-        columns : int
-            Axes in a row.
-        legend_lines : int
-            Entries of the legend, below everything.
-        title : str
-            Above everything.
-        beside : Frame, optional
-            At the right of all others, as tall as they are; of named lines.
-        figsize : pair, optional
-            Inches; the height may be None.
-        pyplot : bool
-            Whether pyplot shows the figure.
-        """
-        rows = -(-len(frames) // columns)
-        several = len(frames) > 1
-        first = frames[0]
-        left = LEFT - (0.12 if several else 0.0) + (0.0 if first.square else 0.2)
-        left += _names_width(frames)
-        extra = 0.0 if beside is None else LEFT + _names_width([beside]) + PANEL + RIGHT
-        side = SMALL_PANEL if several else PANEL
-        if figsize is not None:
-            side = max((figsize[0] - extra) / columns - left - RIGHT, 0.4)
-        texts = [
-            _lines(frame, name, left + side)
-            for frame, name in zip(frames, names or [""] * len(frames), strict=True)
-        ]
-        above = ABOVE + LINE * max(len(lines) for lines in texts)
-        legend = LINE * legend_lines + (0.1 if legend_lines else 0.0)
-        head = 0.32 if title else 0.0
-        tall = NAME * len(first.names) + 0.1 if first.names else side * first.aspect
-        if figsize is not None and figsize[1] is not None:
-            tall = max((figsize[1] - legend - head) / rows - above - BELOW, 0.4)
-            if first.square:
-                side = min(side, tall / first.aspect)
-                tall = side * first.aspect
-        width = columns * (left + side + RIGHT) + extra if figsize is None else figsize[0]
-        height = head + rows * (above + tall + BELOW) + legend
-        if figsize is not None and figsize[1] is not None:
-            height = figsize[1]
-        layout = cls(
-            _new_figure((width, height), theme, pyplot), [], (MARGIN / width, legend / height)
-        )
-        if title:
-            layout._write(theme, (MARGIN, height - 0.27), title, FONT + 1.0, True, "ink")
-        for k, (frame, lines) in enumerate(zip(frames, texts, strict=True)):
-            row, column = divmod(k, columns)
-            x = column * (left + side + RIGHT)
-            top = height - head - row * (above + tall + BELOW) - above
-            own = min(tall, side * frame.aspect) if frame.square else tall
-            layout._add(theme, frame, (x + left, top - own, side, own))
-            for depth, (line, bold, color) in enumerate(lines):
-                at = (x + MARGIN, top + above - 0.1 - LINE * (depth + 0.8))
-                layout._write(theme, at, line, FONT if bold else SMALL, bold, color)
-        if beside is not None:
-            x = width - PANEL - RIGHT
-            low = legend + BELOW
-            layout._add(theme, beside, (x, low, PANEL, height - head - low - ABOVE - LINE))
-            at = (width - extra + MARGIN, height - head - 0.1 - 0.8 * LINE)
-            layout._write(theme, at, beside.title, FONT, True, "ink")
-        return layout
+def lay_out(
+    frames: Sequence[Frame],
+    theme: Theme,
+    *,
+    names: Sequence[str] = (),
+    columns: int = 1,
+    legend_lines: int = 0,
+    title: str = "",
+    beside: Frame | None = None,
+    figsize: tuple[float, float | None] | None = None,
+    pyplot: bool = False,
+) -> Layout:
+    """Axes for frames, side by side in rows: as large as usual, or as large as fit a figure of this size.
 
-    def _add(self, theme: Theme, frame: Frame, box: tuple[float, float, float, float]) -> None:
-        """Axes in a box, in inches from the lower left."""
-        width, height = self.figure.get_size_inches()
-        x, y, wide, tall = box
-        ax = self.figure.add_axes((x / width, y / height, wide / width, tall / height))
+    Parameters
+    ----------
+    frames : sequence of Frame
+        One for each of the axes.
+    theme : Theme
+        Colours.
+    names : sequence of str
+        Above the title of each, in place of it.
+    columns : int
+        Axes in a row.
+    legend_lines : int
+        Entries of the legend, below everything.
+    title : str
+        Above everything.
+    beside : Frame, optional
+        At the right of all others, as tall as they are; of named lines.
+    figsize : pair, optional
+        Inches; the height may be None.
+    pyplot : bool
+        Whether pyplot shows the figure.
+    """
+    rows = -(-len(frames) // columns)
+    several = len(frames) > 1
+    first = frames[0]
+    left = LEFT - 0.12 * several + 0.2 * (not first.square) + _names_width(frames)
+    extra = 0.0 if beside is None else LEFT + _names_width([beside]) + PANEL + RIGHT
+    side = SMALL_PANEL if several else PANEL
+    width, height = figsize or (None, None)
+    if width is not None:
+        side = max((width - extra) / columns - left - RIGHT, 0.4)
+    texts = [
+        _lines(frame, name, left + side)
+        for frame, name in zip(frames, names or [""] * len(frames), strict=True)
+    ]
+    above = ABOVE + LINE * max(len(lines) for lines in texts)
+    legend = LINE * legend_lines + (0.1 if legend_lines else 0.0)
+    head = 0.32 if title else 0.0
+    tall = NAME * len(first.names) + 0.1 if first.names else side * first.aspect
+    if height is not None:
+        tall = max((height - legend - head) / rows - above - BELOW, 0.4)
+        if first.square:
+            side = min(side, tall / first.aspect)
+            tall = side * first.aspect
+    width = columns * (left + side + RIGHT) + extra if width is None else width
+    height = head + rows * (above + tall + BELOW) + legend if height is None else height
+    figure = _new_figure((width, height), theme, pyplot)
+    layout = Layout(figure, [], (MARGIN / width, legend / height))
+
+    def add(frame: Frame, x: float, y: float, wide: float, tall: float) -> None:
+        ax = figure.add_axes((x / width, y / height, wide / width, tall / height))
         _dress(ax, frame, theme)
-        self.axes.append(ax)
+        layout.panels.append((ax, frame))
 
-    def _write(
-        self, theme: Theme, at: tuple[float, float], line: str, size: float, bold: bool, color: str
-    ) -> None:
-        """A line of text, in inches from the lower left."""
-        width, height = self.figure.get_size_inches()
-        style = {"fontweight": "bold" if bold else "normal", "color": getattr(theme, color)}
-        text = self.figure.text(at[0] / width, at[1] / height, line, fontsize=size, **style)
-        text.set_parse_math(False)
+    def write_line(x: float, y: float, text: str, size: float, color: str, weight: str) -> None:
+        line = figure.text(
+            x / width, y / height, text, fontsize=size, color=color, fontweight=weight
+        )
+        line.set_parse_math(False)
+
+    if title:
+        write_line(MARGIN, height - 0.27, title, FONT + 1.0, theme.ink, "bold")
+    for k, (frame, lines) in enumerate(zip(frames, texts, strict=True)):
+        row, column = divmod(k, columns)
+        x = column * (left + side + RIGHT)
+        top = height - head - row * (above + tall + BELOW) - above
+        own = min(tall, side * frame.aspect) if frame.square else tall
+        add(frame, x + left, top - own, side, own)
+        for depth, (text, weight, muted) in enumerate(lines):
+            y = top + above - 0.1 - LINE * (depth + 0.8)
+            size = FONT if weight == "bold" else SMALL
+            write_line(x + MARGIN, y, text, size, theme.muted if muted else theme.ink, weight)
+    if beside is not None:
+        low = legend + BELOW
+        tall = height - head - low - ABOVE - LINE
+        add(beside, width - PANEL - RIGHT, low, PANEL, tall)
+        y = height - head - 0.1 - 0.8 * LINE
+        write_line(width - extra + MARGIN, y, beside.title, FONT, theme.ink, "bold")
+    return layout
 
 
 def _names_width(frames: Sequence[Frame]) -> float:
@@ -308,19 +299,16 @@ def _names_width(frames: Sequence[Frame]) -> float:
     return 0.85 * CHARACTER * SMALL * max(lengths, default=0)
 
 
-def _lines(frame: Frame, name: str, inches: float) -> list[tuple[str, bool, str]]:
-    """Lines above axes: text, whether it is bold, and its colour."""
+def _lines(frame: Frame, name: str, inches: float) -> list[tuple[str, str, bool]]:
+    """Lines above axes: text, its weight, and whether it is muted."""
     room = max(int((inches + RIGHT - MARGIN) / (CHARACTER * FONT)), 12)
-    title = wrap(frame.title, room)
+    small = int(room * FONT / SMALL)
     if name:
-        lines = [(line, True, "ink") for line in wrap(name, room)]
-        lines += [(line, False, "muted") for line in wrap(frame.title, int(room * FONT / SMALL))]
+        lines = [(line, "bold", False) for line in wrap(name, room)]
+        lines += [(line, "normal", True) for line in wrap(frame.title, small)]
     else:
-        lines = [(line, True, "muted" if frame.muted else "ink") for line in title]
-    lines += [
-        (line, False, "muted") for line in wrap(frame.subtitle, int(1.1 * room * FONT / SMALL))
-    ]
-    return lines
+        lines = [(line, "bold", frame.muted) for line in wrap(frame.title, room)]
+    return lines + [(line, "normal", True) for line in wrap(frame.subtitle, int(1.1 * small))]
 
 
 def _new_figure(size: tuple[float, float], theme: Theme, pyplot: bool) -> Any:
@@ -345,14 +333,12 @@ def _dress(ax: Any, frame: Frame, theme: Theme) -> None:
     ax.set_ylabel(frame.ylabel, fontsize=FONT, color=theme.ink)
     for text in (ax.xaxis.label, ax.yaxis.label):
         text.set_parse_math(False)
-    ax.set_xlim(*frame.xlim)
-    ax.set_ylim(*frame.ylim)
     if frame.names:
         set_names(ax, frame.names)
     elif frame.square:
-        ticks = nice_ticks(*frame.xlim)
-        ax.set_xticks(ticks)
-        ax.set_yticks(ticks)
+        ticks = require("matplotlib.ticker", caller="plot").MaxNLocator(6, steps=[1, 2, 5, 10])
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_ticks(ticks.tick_values(*frame.xlim))
 
 
 def set_names(ax: Any, names: Sequence[str]) -> None:
@@ -360,21 +346,6 @@ def set_names(ax: Any, names: Sequence[str]) -> None:
     ax.set_yticks(range(len(names)), labels=names)
     for text in ax.get_yticklabels():
         text.set_parse_math(False)
-
-
-def nice_ticks(low: float, high: float) -> Floats:
-    """About five round values between two ends.
-
-    Examples
-    --------
-    >>> nice_ticks(-0.02, 1.02).tolist()
-    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    """
-    raw = (high - low) / 5.0
-    power = 10.0 ** np.floor(np.log10(raw))
-    step = power * min((1.0, 2.0, 5.0, 10.0), key=lambda m: abs(np.log(m * power / raw)))
-    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
-    return np.asarray(np.round(np.arange(first, last + 1) * step, 12) + 0.0)
 
 
 def write_legend(
@@ -428,7 +399,9 @@ def _handle(artists: Sequence[Any]) -> Any:
             if isinstance(artist, Line2D):
                 keys[-1].set_linestyle(artist.get_linestyle())
         else:
-            color = artist.get_color() if isinstance(artist, LineCollection) else artist.get_facecolor()
+            color = (
+                artist.get_color() if isinstance(artist, LineCollection) else artist.get_facecolor()
+            )
             keys.append(Patch(facecolor=to_rgba_array(color)[0], linewidth=0))
     return tuple(keys) if len(keys) > 1 else keys[0]
 
@@ -452,35 +425,28 @@ METADATA: Mapping[str, Any] = {
 }
 
 
-NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-
-
 def write(path: str | PathLike[str], make: Callable[[], Any], dpi: int) -> Path:
     """A figure as a file: whole or not at all, the same bytes for the same figure."""
-    if not isinstance(path, str | PathLike):
+    kind = Path(str(path)).suffix.lstrip(".").lower()
+    if not isinstance(path, str | PathLike) or kind not in METADATA:
         raise InputError(
-            f"`path` must be the name of a file; it is {show_value(path)}.", argument="path"
-        )
-    target = Path(path)
-    kind = target.suffix.lstrip(".").lower()
-    if kind not in FORMATS:
-        raise InputError(
-            f"`path` must end in .svg, .pdf or .png; it is {show_value(target.name)}.",
+            f"`path` must be a file name that ends in .svg, .pdf or .png; it is {show_value(path)}.",
             argument="path",
         )
-    if not is_number(dpi) or not 1 <= dpi <= 2400:
-        raise InputError(f"`dpi` must be 1 to 2400; it is {show_value(dpi)}.", argument="dpi")
+    require_number("dpi", dpi, 0.0, 2400.0)
     buffer = io.BytesIO()
     with _reproducible():
         make().savefig(buffer, format=kind, dpi=dpi, metadata=METADATA[kind])
-    return write_whole(target, buffer.getvalue())
+    return write_whole(Path(path), buffer.getvalue())
 
 
 def svg_of(figure: Any) -> str:
     """A figure as SVG text, to stand in a page."""
     buffer = io.StringIO()
     with _reproducible():
-        figure.savefig(buffer, format="svg", metadata=NO_METADATA)
+        figure.savefig(
+            buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
     text = buffer.getvalue()
     # A page holds several pictures: no names of groups that would clash.
     return re.sub(r'<g id="[^"]*">', "<g>", text[text.index("<svg") :])

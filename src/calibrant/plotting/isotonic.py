@@ -15,10 +15,10 @@ from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
 from calibrant.measures._chains import pooled
 from calibrant.measures.isotonic import corp_decomposition
-from calibrant.measures.result_record import plain, rows_text
-from calibrant.plotting.artists import attributes, band, diagonal, histogram, line
-from calibrant.plotting.diagram import Diagram, Style, shared
-from calibrant.plotting.frame import Frame, probability_frame, probability_limits
+from calibrant.measures.result_record import rows_text
+from calibrant.plotting.artists import band, line
+from calibrant.plotting.diagram import Diagram, Style, reference
+from calibrant.plotting.frame import Frame, legend_of, probability_frame, probability_limits
 
 __all__ = ["IsotonicDiagram", "isotonic_diagram"]
 
@@ -54,6 +54,9 @@ class IsotonicDiagram(Diagram):
     [0.0, 0.5, 0.5, 1.0]
     """
 
+    kind = "isotonic"
+    table = ("prediction", "regression", "rows")
+
     prediction: Floats
     regression: Floats
     rows: Floats
@@ -80,25 +83,13 @@ class IsotonicDiagram(Diagram):
         parts = decimals(self.miscalibration), decimals(self.discrimination)
         return f"IsotonicDiagram(MCB {parts[0]}, DSC {parts[1]}, {rows})"
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """The fit, by name."""
-        return {"prediction": self.prediction, "regression": self.regression, "rows": self.rows}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for JSON."""
+    def numbers(self) -> dict[str, Any]:
+        """The parts of the Brier score, and the consistency band."""
         names = ["miscalibration", "discrimination", "uncertainty"]
         names += ["confidence", "resamples", "seed", "n", "dropped"]
-        consistency = {
-            "prediction": self.consistency_at,
-            "low": self.consistency_low,
-            "high": self.consistency_high,
-        }
-        values = {name: getattr(self, name) for name in names}
-        return dict(
-            plain(
-                {"kind": "isotonic", **values, "curve": self.columns(), "consistency": consistency}
-            )
-        )
+        low, high = self.consistency_low, self.consistency_high
+        band = {"prediction": self.consistency_at, "low": low, "high": high}
+        return {**{name: getattr(self, name) for name in names}, "consistency": band}
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -110,40 +101,24 @@ class IsotonicDiagram(Diagram):
 
     def frame(self) -> Frame:
         """Axes of probabilities."""
-        share = f"{100 * self.confidence:g}%"
-        return probability_frame(
-            self.limits,
-            title=self.label,
-            subtitle=f"n = {self.n:,}",
-            legend={
-                "curve": "This model: isotonic regression",
-                "diagonal+consistency_band": f"Perfect calibration, with {share} consistency band",
-                "histogram": "Distribution of predictions",
-            },
-        )
+        legend = legend_of("curve", self.confidence, text="This model: isotonic regression")
+        return probability_frame(self.limits, legend, title=self.label, subtitle=f"n = {self.n:,}")
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
         """The fit through the first and last prediction of each level, and the consistency band."""
         drawn: dict[str, list[Any]] = {}
-        theme = style.theme
         if not style.beside_others:
             low, high = self.consistency_low, self.consistency_high
             grey = band(ax, self.consistency_at, low, high, **style.of_reference)
             drawn["consistency_band"] = [grey]
-            drawn["diagonal"] = [shared(diagonal(ax, theme))]
-            if self.attributes:
-                rate = float(np.average(self.regression, weights=self.rows))
-                drawn |= attributes(ax, theme, rate)
-            bars = histogram(
-                ax, self.prediction, self.rows, self.limits, color=theme.histogram, zorder=1
+            rate = (
+                float(np.average(self.regression, weights=self.rows)) if self.attributes else None
             )
-            drawn["histogram"] = [shared(bars)]
+            drawn |= reference(ax, style, self.prediction, self.rows, self.limits, rate)
         first = np.flatnonzero(np.diff(self.regression, prepend=-1.0) > 0)
         at = np.unique(np.concatenate([first, np.append(first[1:], self.regression.size) - 1]))
-        width = 1.8 if style.linewidth is None else style.linewidth
         x, y = self.prediction[at], self.regression[at]
-        drawn["curve"] = [line(ax, x, y, linewidth=width, zorder=3, **style.of_line)]
-        return drawn
+        return {**drawn, "curve": [line(ax, x, y, **style.of_line(1.8))]}
 
 
 def isotonic_diagram(

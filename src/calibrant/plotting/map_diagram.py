@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE, generator, require_confidence, require_count
 from calibrant._format import decimals
 from calibrant.errors import CalibrantError, InputError, TooFewRows
-from calibrant.measures.result_record import plain
-from calibrant.plotting.artists import band, diagonal, histogram, line
-from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.artists import band, line
+from calibrant.plotting.diagram import Diagram, Style, reference
 from calibrant.plotting.frame import Frame, probability_frame, probability_limits
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.class_map import ClassRecalibrator
@@ -53,6 +52,9 @@ class MapDiagram(Diagram):
         Distinct predictions of these rows, and the weight of each.
     """
 
+    kind = "map"
+    table = ("prediction", "recalibrated", "low", "high")
+
     recalibrator: Recalibrator
     prediction: Floats
     recalibrated: Floats
@@ -89,33 +91,25 @@ class MapDiagram(Diagram):
         gain = "" if self.effect is None else f": {self.effect.verdict}, {self.label}"
         return f"MapDiagram({self.recalibrator.kind}{gain}{rows})"
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """The points of the map and its band, by name."""
-        names = ("prediction", "recalibrated", "low", "high")
-        return {name: getattr(self, name) for name in names}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for JSON."""
-        values = {
-            "kind": "map",
+    def numbers(self) -> dict[str, Any]:
+        """The effect, and the map in a sentence."""
+        return {
             "map": self.recalibrator.kind,
             "explanation": self.explanation,
             "keeps_order": self.keeps_order,
-            "effect": None if self.effect is None else self.effect.to_dict(),
+            "effect": self.effect,
             "confidence": self.confidence,
             "n": self.n,
-            "curve": self.columns(),
         }
-        return dict(plain(values))
 
     @property
     def limits(self) -> tuple[float, float]:
         """Ends of both axes."""
-        p = self.rows if self.rows.size else self.prediction
-        weight = self.weight if self.rows.size else np.ones(p.size)
-        return probability_limits(
-            p, weight, self.prediction, self.recalibrated, np.zeros(self.prediction.size)
-        )
+        none = np.zeros(self.prediction.size)
+        rows, weight = self.rows, self.weight
+        if not rows.size:
+            rows, weight = self.prediction, np.ones(self.prediction.size)
+        return probability_limits(rows, weight, self.prediction, self.recalibrated, none)
 
     def frame(self) -> Frame:
         """Axes of probabilities."""
@@ -125,15 +119,13 @@ class MapDiagram(Diagram):
         band = f", with {share}" if np.isfinite(self.low).any() else ""
         legend = {"curve+confidence_band": f"The {self.recalibrator.kind} map{band}"}
         legend["diagonal"] = "No change"
-        if self.rows.size:
-            legend["histogram"] = "Distribution of predictions"
         number = self.label if self.effect is None else f"{self.label} on held-out rows"
         return probability_frame(
             self.limits,
+            legend,
             title=self._in_numbers(),
             subtitle=number,
             ylabel="Recalibrated probability",
-            legend=legend,
         )
 
     def _in_numbers(self) -> str:
@@ -146,19 +138,12 @@ class MapDiagram(Diagram):
         """The map and its band over the diagonal, on which nothing changes."""
         drawn: dict[str, list[Any]] = {}
         if not style.beside_others:
-            drawn["diagonal"] = [shared(diagonal(ax, style.theme))]
-            if self.rows.size:
-                color = style.theme.histogram
-                bars = histogram(ax, self.rows, self.weight, self.limits, color=color, zorder=1)
-                drawn["histogram"] = [shared(bars)]
+            drawn |= reference(ax, style, self.rows, self.weight, self.limits)
         if np.isfinite(self.low).any():
             drawn["confidence_band"] = [
                 band(ax, self.prediction, self.low, self.high, **style.of_band)
             ]
-        width = 1.8 if style.linewidth is None else style.linewidth
-        curve = line(
-            ax, self.prediction, self.recalibrated, linewidth=width, zorder=3, **style.of_line
-        )
+        curve = line(ax, self.prediction, self.recalibrated, **style.of_line(1.8))
         return {**drawn, "curve": [curve]}
 
 
@@ -218,14 +203,24 @@ def map_diagram(
     """
     require_confidence(confidence)
     require_count("resamples", resamples, least=20)
-    for name, value in (("y_true", y_true), ("recalibrator", recalibrator)):
-        _refuse_classes(value, name)
-    if isinstance(y_true, Recalibrator):
-        _require_alone(y_prob, recalibrator, cluster)
-        return _as_it_is(y_true, confidence)
-    made = AdaptiveRecalibrator() if recalibrator is None else recalibrator
+    alone = isinstance(y_true, Recalibrator)
+    made = y_true if alone else AdaptiveRecalibrator() if recalibrator is None else recalibrator
+    if isinstance(made, ClassRecalibrator) or getattr(made, "kind", None) == "randomized":
+        raise InputError(
+            "`recalibrator` must be a map of one event that draws nothing at random.",
+            argument="recalibrator",
+            hint="For the effect of any other, use `calibrant.recalibration.evaluate`.",
+        )
     require_map(made, "recalibrator")
-    _require_steady(made, "recalibrator")
+    if alone:
+        if y_prob is not None or recalibrator is not None or cluster is not None:
+            raise InputError(
+                "Beside a map that is fitted, everything else must be left out.", argument="y_prob"
+            )
+        x = np.linspace(0.0, 1.0, PLACES)
+        low, high = _own_band(made, x, confidence) or (np.full(PLACES, np.nan),) * 2
+        none = np.zeros(0)
+        return MapDiagram(made, x, made.transform(x), low, high, None, confidence, None, none, none)
     sample = Sample.read(
         y_true, y_prob, made=made, sample_weight=sample_weight, cluster=cluster, **options
     )
@@ -246,53 +241,6 @@ def map_diagram(
         n=sample.n,
         rows=rows,
         weight=np.bincount(place, sample.ones).astype(np.float64),
-    )
-
-
-def _refuse_classes(value: Any, argument: str) -> None:
-    if isinstance(value, ClassRecalibrator):
-        raise InputError(
-            f"`{argument}` must be a map of one event: what a map of classes makes of one depends on all "
-            "the others.",
-            argument=argument,
-            hint="For its effect, use `calibrant.recalibration.evaluate`.",
-        )
-
-
-def _require_alone(*others: Any) -> None:
-    if any(other is not None for other in others):
-        raise InputError(
-            "Beside a map that is fitted, everything else must be left out.",
-            argument="y_prob",
-            hint="Pass the map alone, or outcomes and predictions with `recalibrator=`.",
-        )
-
-
-def _require_steady(made: Recalibrator, argument: str) -> None:
-    if made.kind == "randomized":
-        raise InputError(
-            f"`{argument}` must be a map that draws nothing at random.",
-            argument=argument,
-            hint="Pass a map such as AdaptiveRecalibrator().",
-        )
-
-
-def _as_it_is(learned: Recalibrator, confidence: float) -> MapDiagram:
-    """A map without rows: from 0 to 1, with the band that it knows itself."""
-    _require_steady(learned, "y_true")
-    x = np.linspace(0.0, 1.0, PLACES)
-    band = _own_band(learned, x, confidence) or (np.full(PLACES, np.nan), np.full(PLACES, np.nan))
-    return MapDiagram(
-        recalibrator=learned,
-        prediction=x,
-        recalibrated=learned.transform(x),
-        low=band[0],
-        high=band[1],
-        effect=None,
-        confidence=float(confidence),
-        n=None,
-        rows=np.zeros(0),
-        weight=np.zeros(0),
     )
 
 

@@ -21,24 +21,18 @@ from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
-from calibrant.measures.result_record import plain
 from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 from calibrant.plotting.artists import (
     at_points,
-    attributes,
     band,
-    diagonal,
     drawn_points,
-    histogram,
     intervals,
+    line,
     points,
     weighted_line,
 )
-from calibrant.plotting.artists import (
-    line as plain_line,
-)
-from calibrant.plotting.diagram import Diagram, Style, shared
-from calibrant.plotting.frame import Frame, probability_frame, probability_limits
+from calibrant.plotting.diagram import Diagram, Style, reference
+from calibrant.plotting.frame import Frame, legend_of, probability_frame, probability_limits
 from calibrant.plotting.neighborhoods import (
     Clumps,
     Curve,
@@ -103,6 +97,12 @@ class ReliabilityDiagram(Diagram):
     >>> list(diagram.plot().artists)
     ['consistency_band', 'diagonal', 'histogram', 'confidence_band', 'curve']
     """
+
+    kind = "reliability"
+    table = (
+        *("prediction", "observed", "low", "high", "consistency_low", "consistency_high"),
+        *("effective_rows", "weight", "bandwidth", "position", "drawn"),
+    )
 
     curve: Curve
     points: Clumps
@@ -203,15 +203,12 @@ class ReliabilityDiagram(Diagram):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The points of the curve, by name; `drawn` tells where there is a line."""
-        names = ["prediction", "observed", "low", "high", "consistency_low", "consistency_high"]
-        names += ["effective_rows", "weight", "bandwidth", "position", "drawn"]
-        return {name: getattr(self.curve, name) for name in names}
+        return {name: getattr(self.curve, name) for name in self.table}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for JSON; NaN becomes None."""
-        out = {
-            "kind": "reliability",
-            "smooth_ece": self.smooth_ece.to_dict(),
+    def numbers(self) -> dict[str, Any]:
+        """SmoothECE, its interval, and what the curve is made of."""
+        return {
+            "smooth_ece": self.smooth_ece,
             "interval": None if self.assessment is None else self.assessment.interval,
             "verdict": self.verdict.sentence,
             "area": self.area,
@@ -220,10 +217,8 @@ class ReliabilityDiagram(Diagram):
             "confidence": self.confidence,
             "n": self.n,
             "dropped": self.dropped,
-            "curve": self.columns(),
             "points": vars(self.points),
         }
-        return dict(plain(out))
 
     @cached_property
     def limits(self) -> tuple[float, float]:
@@ -235,82 +230,55 @@ class ReliabilityDiagram(Diagram):
 
     def frame(self) -> Frame:
         """Title, labels, limits and legend of a picture of its own."""
-        share = f"{100 * self.confidence:g}%"
-        if not self.bands:
-            legend = {"curve": "This model", "diagonal": "Perfect calibration"}
-        else:
-            own = {"curve+confidence_band": f"This model, with {share} confidence band"}
-            if self.few_values or not self.curve.drawn.any():
-                own = {"points": f"This model, with {share} confidence intervals"}
-            legend = {
-                **own,
-                "diagonal+consistency_band": f"Perfect calibration, with {share} consistency band",
-            }
+        legend = {"curve": "This model", "diagonal": "Perfect calibration"}
+        if self.bands:
+            few = self.few_values or not self.curve.drawn.any()
+            keys, evidence = ("points", "intervals") if few else ("curve+confidence_band", "band")
+            legend = legend_of(keys, self.confidence, evidence)
         return probability_frame(
             self.limits,
+            legend,
             title=self.verdict.sentence,
             subtitle=f"{self.label}, n = {self.n:,}",
             muted=not self.verdict.clear,
-            legend={**legend, "histogram": "Distribution of predictions"},
         )
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
         """Bands, diagonal, histogram, curve and points."""
         drawn: dict[str, list[Any]] = {}
+        of, some = self.points, drawn_points(self.curve.drawn)
+        continuous = some.size > 0 and not self.few_values
+        values = {name: at_points(column, some) for name, column in self.columns().items()}
+        x = values["prediction"]
         if not style.beside_others:
-            drawn |= self._reference(ax, style)
-        some = drawn_points(self.curve.drawn)
-        line = style.of_line
+            grey = style.of_reference
+            low, high = of.consistency_low, of.consistency_high
+            if self.bands and continuous:
+                shade = band(ax, x, values["consistency_low"], values["consistency_high"], **grey)
+                drawn["consistency_band"] = [shade]
+            elif self.bands and of.prediction.size:
+                drawn["consistency_band"] = [intervals(ax, of.prediction, low, high, **grey)]
+            rate = self.rows.base_rate if self.attributes else None
+            weight = _weight(self.rows)
+            drawn |= reference(ax, style, self.rows.p, weight, self.limits, rate)
+        look = style.of_point
         if self.few_values:
-            width = 1.0 if style.linewidth is None else style.linewidth
-            look = {key: value for key, value in line.items() if key != "label"}
-            x, y = self.points.prediction, self.points.observed
-            drawn["curve"] = [plain_line(ax, x, y, linewidth=width, zorder=3, **look)]
-        elif some.size:
-            curve = self.curve
-            x = at_points(curve.prediction, some)
+            thin = {**style.of_line(1.0), "label": None}
+            drawn["curve"] = [line(ax, of.prediction, of.observed, **thin)]
+        elif continuous:
             if self.bands:
-                low, high = at_points(curve.low, some), at_points(curve.high, some)
-                drawn["confidence_band"] = [band(ax, x, low, high, **style.of_band)]
-            y, density = at_points(curve.observed, some), at_points(curve.density, some)
-            drawn["curve"] = [
-                weighted_line(
-                    ax, x, y, density / np.nanmax(density), style.linewidth, zorder=3, **line
-                )
-            ]
-            line.pop("label", None)
-        if self.points.prediction.size:
-            line.pop("linestyle", None)
-            drawn["points"] = self._points(ax, line)
+                shade = band(ax, x, values["low"], values["high"], **style.of_band)
+                drawn["confidence_band"] = [shade]
+            density = at_points(self.curve.density, some)
+            share = density / np.nanmax(density)
+            curve = weighted_line(ax, x, values["observed"], share, **style.of_line())
+            drawn["curve"] = [curve]
+            look.pop("label", None)
+        if of.prediction.size:
+            low, high = (of.low, of.high) if self.bands else (of.observed, of.observed)
+            size = 14.0 + 26.0 * np.sqrt(of.rows / of.rows.max())
+            drawn["points"] = points(ax, of.prediction, of.observed, low, high, size=size, **look)
         return drawn
-
-    def _reference(self, ax: Any, style: Style) -> dict[str, list[Any]]:
-        """Consistency band, diagonal and histogram: what several models share."""
-        drawn: dict[str, list[Any]] = {}
-        some = drawn_points(self.curve.drawn)
-        if self.bands and some.size and not self.few_values:
-            x = at_points(self.curve.prediction, some)
-            low = at_points(self.curve.consistency_low, some)
-            high = at_points(self.curve.consistency_high, some)
-            drawn["consistency_band"] = [band(ax, x, low, high, **style.of_reference)]
-        elif self.bands and self.points.prediction.size:
-            of = self.points
-            bars = intervals(
-                ax, of.prediction, of.consistency_low, of.consistency_high, **style.of_reference
-            )
-            drawn["consistency_band"] = [bars]
-        drawn["diagonal"] = [shared(diagonal(ax, style.theme))]
-        if self.attributes:
-            drawn |= attributes(ax, style.theme, self.rows.base_rate)
-        color = style.theme.histogram
-        bars = histogram(ax, self.rows.p, _weight(self.rows), self.limits, color=color, zorder=1)
-        return {**drawn, "histogram": [shared(bars)]}
-
-    def _points(self, ax: Any, line: dict[str, Any]) -> list[Any]:
-        of = self.points
-        low, high = (of.low, of.high) if self.bands else (of.observed, of.observed)
-        size = 14.0 + 26.0 * np.sqrt(of.rows / of.rows.max())
-        return points(ax, of.prediction, of.observed, low, high, size=size, **line)
 
 
 def _is_paper(bandwidth: Any) -> bool:

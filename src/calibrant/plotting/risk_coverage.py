@@ -14,7 +14,6 @@ from calibrant.data.rows import InputOptions
 from calibrant.decisions.certify import OperatingPoint
 from calibrant.decisions.selective import Selective, selective
 from calibrant.errors import InputError, show_value
-from calibrant.measures.result_record import rows_text
 from calibrant.plotting.artists import band, line
 from calibrant.plotting.diagram import Diagram, Style, shared
 from calibrant.plotting.frame import Frame
@@ -42,6 +41,8 @@ class RiskCoverageDiagram(Diagram):
     True
     """
 
+    counted = "selective"
+
     selective: Selective
     point: OperatingPoint | None = None
     bands: bool = True
@@ -50,10 +51,6 @@ class RiskCoverageDiagram(Diagram):
     def label(self) -> str:
         """The number as text."""
         return f"AURC {decimals(self.selective.aurc)}"
-
-    def __repr__(self) -> str:
-        rows = rows_text(self.selective.n, self.selective.dropped)
-        return f"RiskCoverageDiagram({self.label}, {rows})"
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The curve, by name."""
@@ -97,10 +94,7 @@ class RiskCoverageDiagram(Diagram):
             drawn["confidence_band"] = [
                 band(ax, curve.coverage, curve.low, curve.high, **style.of_band)
             ]
-        width = 1.8 if style.linewidth is None else style.linewidth
-        drawn["curve"] = [
-            line(ax, curve.coverage, curve.risk, linewidth=width, zorder=3, **style.of_line)
-        ]
+        drawn["curve"] = [line(ax, curve.coverage, curve.risk, **style.of_line(1.8))]
         if self.point is not None:
             at, top = [self.point.coverage] * 2, self.point.risk_bound
             mark = line(
