@@ -202,7 +202,9 @@ def main() -> None:
             (asked.to / f"{name.replace(', ', '-').replace(' ', '-')}.png").write_bytes(png)
     from PIL import Image
 
-    Image.fromarray(sheet(found)).quantize(256, method=Image.Quantize.MAXCOVERAGE).save(SHEET, optimize=True)
+    Image.fromarray(sheet(found)).quantize(256, method=Image.Quantize.MAXCOVERAGE).save(
+        SHEET, optimize=True
+    )
     print(SHEET)
 
 
