@@ -2,7 +2,8 @@
 
 Three kinds of fenced block run: ``python`` (executed), ``pycon`` (a session) and ``console`` (lines after
 ``$`` run in a shell and must succeed). Where the page has an output it is compared; ``...`` matches anything.
-The built page shows what was printed. All blocks of a page share one namespace and one empty folder.
+The built page shows what was printed. All blocks of a page share one namespace and one folder, in which are
+the files of `data/`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import doctest
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import traceback
@@ -23,6 +25,7 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[a-z]+)[^\n]*\n(?P<body>.*?)^(?P=indent)```", re.M | re.S
 )
 NEEDS = re.compile(r"\A---\n.*?^needs: *\[(?P<modules>[^\]]*)\].*?^---\n", re.M | re.S)
+DATA = Path(__file__).with_name("data")
 LENIENT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -56,6 +59,7 @@ def run_page(page: Path, folder: Path) -> str:
     names: dict[str, Any] = {"__name__": page.stem}
     text = page.read_text(encoding="utf-8")
     pieces, end = [], 0
+    shutil.copytree(DATA, folder, dirs_exist_ok=True)
     with contextlib.chdir(folder):
         for found in FENCE.finditer(text):
             block = _block(text, found)

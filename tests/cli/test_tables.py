@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from calibrant.cli.options import app, load_verbs
 
-ROSSI = Path(__file__).parents[1] / "outcomes" / "rossi.csv"
+ROSSI = Path(__file__).parents[2] / "docs" / "data" / "rossi.csv"
 
 
 def run(*words: str) -> str:
@@ -44,6 +44,18 @@ def test_audit_finds_the_pairs(table):
     assert {one["label"] for one in document["groups"] if one["p_value"] <= 0.05} == {
         f"a {i} and b {j}" for i in (0, 1) for j in (0, 1)
     }
+
+
+def test_a_picture_or_a_page(table, tmp_path):
+    words = ["--time", "week", "--event", "arrest", "--risk", "risk40", "--horizon", "40"]
+    run("survival", ROSSI, *words, "-o", tmp_path / "risk.svg")
+    run("survival", ROSSI, *words, "-o", tmp_path / "risk.md")
+    assert "| observed / expected | 0.9997 |" in (tmp_path / "risk.md").read_text()
+    quantile = ["--label", "z", "--quantile", "0.1=low,0.9=high"]
+    run("quantiles", table, *quantile, "-o", tmp_path / "levels.svg")
+    run("distributions", table, "--label", "z", "--samples", "*ow", "-o", tmp_path / "pit.html")
+    assert "<svg" in (tmp_path / "levels.svg").read_text()
+    assert "Predictive distributions" in (tmp_path / "pit.html").read_text()
 
 
 def test_quantiles(table):

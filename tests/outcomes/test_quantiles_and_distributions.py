@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import norm, poisson
 from tests.refusals import refused
 
+import calibrant as cal
+from calibrant import plotting
 from calibrant.outcomes import distributions, quantiles
 
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.9)
 
 
 def normal_forecasts():
@@ -35,6 +37,7 @@ def test_a_cdf_is_as_good_as_its_parameters_and_samples_come_close():
     exact = distributions.assess(y, mean=mean, sd=1.0)
     by_cdf = distributions.assess(y, cdf=lambda x: norm.cdf(x, mean))
     assert by_cdf.crps == pytest.approx(exact.crps, abs=1e-9)
+    assert vars(by_cdf.parts) == pytest.approx(vars(exact.parts), abs=1e-9)
     samples = mean[:, None] + np.random.default_rng(1).normal(size=(1000, 300))
     drawn = distributions.assess(y, samples=samples)
     assert drawn.crps == pytest.approx(exact.crps, rel=0.01)
@@ -48,16 +51,32 @@ def test_samples_with_ties_have_a_uniform_pit():
     assert not distributions.assess(y, samples=samples).miscalibrated
 
 
+def test_a_cdf_with_jumps_has_a_uniform_pit():
+    rng = np.random.default_rng(0)
+    rate = rng.gamma(3.0, 1.0, 2000)
+    y = rng.poisson(rate)
+    found = distributions.assess(y, cdf=lambda x: poisson.cdf(np.floor(x), rate))
+    assert not found.miscalibrated
+    assert 12 * found.pit.var() == pytest.approx(1.0, abs=0.05)
+
+
+def test_size_of_many_rows():
+    rng = np.random.default_rng(1)
+    q = {level: np.full(10_000, norm.ppf(level)) for level in (0.1, 0.9)}
+    rejected = sum(quantiles.assess(rng.normal(size=10_000), q).miscalibrated for _ in range(60))
+    assert rejected <= 9  # P(Binomial(60, .05) > 9) = .001
+
+
 @pytest.mark.parametrize("n", [100, 1000])
 def test_sizes(n):
     rng = np.random.default_rng(0)
     rejected = np.zeros(2)
-    for _ in range(200):
+    for _ in range(60):
         y = rng.normal(size=n)
         forecasts = {level: np.full(n, norm.ppf(level)) for level in LEVELS}
         rejected[0] += quantiles.assess(y, forecasts).miscalibrated
         rejected[1] += distributions.assess(y, mean=0.0, sd=1.0).miscalibrated
-    assert np.all(rejected <= 20)  # P(Binomial(200, .05) > 20) = .001
+    assert np.all(rejected <= 9)  # P(Binomial(60, .05) > 9) = .001
 
 
 def least_loss_by_brute_force(y, level):
@@ -80,23 +99,50 @@ def test_isotonic_quantiles_have_the_least_pinball_loss(outcomes, level):
     assert loss == pytest.approx(least_loss_by_brute_force(y, level), abs=1e-12)
 
 
-def test_parts_equal_model_diagnostics():
-    """`decompose` of model-diagnostics 1.5 with PinballLoss on the same numbers."""
-    y = np.array([0.1, -0.4, 1.3, 0.9, 2.2, -1.0, 0.3, 1.8])
-    q = np.array([0.0, 0.0, 0.5, 0.7, 0.7, -0.5, 1.0, 1.2])
-    loss = quantiles.decompose(y, q, 0.3)
-    assert loss.value == pytest.approx(
-        loss.miscalibration - loss.discrimination + loss.uncertainty, abs=1e-15
-    )
-    assert (
-        loss.value,
-        loss.miscalibration,
-        loss.discrimination,
-        loss.uncertainty,
-    ) == pytest.approx(EXPECTED, abs=1e-9)
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (0.1, (0.4962250297, 0.3526108152, 0.1004178570, 0.2440320715)),
+        (0.5, (0.5104519022, 0.0597031977, 0.1434108959, 0.5941596004)),
+        (0.83, (0.5221890719, 0.3010662702, 0.1518311344, 0.3729539361)),
+    ],
+)
+def test_parts_equal_model_diagnostics(level, expected):
+    """`decompose` of model-diagnostics 1.5.0 with `PinballLoss(level)` on the same numbers."""
+    k = np.arange(300)
+    q = np.round(2 * np.sin(k * 0.37) + np.cos(k * 1.3), 1)
+    y = q * 0.6 + 1.5 * np.sin(k * k * 0.11)
+    loss = quantiles.decompose(y, q, level)
+    parts = (loss.value, loss.miscalibration, loss.discrimination, loss.uncertainty)
+    assert parts == pytest.approx(expected, abs=1e-9)
+    assert loss.value == pytest.approx(parts[1] - parts[2] + parts[3], abs=1e-15)
 
 
-EXPECTED = (0.26, 0.125, 0.23, 0.365)
+def test_steps_of_a_level_give_its_recalibrated_loss():
+    y, mean = normal_forecasts()
+    (one,) = quantiles.assess(y, {0.9: 1.5 * mean}).levels
+    mapped = np.interp(1.5 * mean, one.forecast, one.recalibrated)
+    loss = quantiles.pinball_loss(y, mapped, 0.9)
+    assert loss == pytest.approx(one.pinball.value - one.pinball.miscalibration, abs=1e-12)
+
+
+def test_pictures_and_pages():
+    y, mean = normal_forecasts()
+    found = quantiles.assess(y, {level: mean + norm.ppf(level) for level in LEVELS})
+    dist = distributions.assess(y, mean=mean, sd=0.7)
+    all_levels, one = (plotting.quantile_diagram(found, level=level) for level in (None, 0.9))
+    assert list(all_levels.columns()["level"]) == list(LEVELS)
+    for diagram in (all_levels, one, plotting.pit_diagram(dist)):
+        assert diagram.to_svg().startswith("<svg")
+        assert json.dumps(diagram.to_dict())
+    assert "too narrow" in cal.report(dist).html
+    page = cal.report((y > 0) * 1, norm.cdf(mean)).with_outcomes(found, dist)
+    assert page.to_dict()["outcomes"][1]["crps"] == dist.crps
+    assert "## Quantile forecasts" in page.markdown
+    with refused("found"):
+        page.with_outcomes(3)
+    with refused("level"):
+        plotting.quantile_diagram(found, level=0.3)
 
 
 def test_results_are_plain_data():
@@ -124,6 +170,8 @@ def test_bad_input():
         quantiles.assess(y, {10: [0, 1, 0]})
     with refused("forecasts", row=2):
         quantiles.assess(y, {0.5: [0, 1, np.nan]})
+    with refused("samples", row=1):
+        distributions.assess(y, samples=[[0, 1], [np.nan, 0], [0, 1]])
     with refused("sd", row=1):
         distributions.assess(y, mean=y, sd=[1, 0, 1])
     with refused():

@@ -31,6 +31,8 @@ NAMES = {
     "path": "FILES",
     "y_true": "--label",
     "correct": "--label",
+    "y": "--label",
+    "forecasts": "--quantile",
     "y_prob": "--prob",
     "y_probs": "--prob",
     "probability": "--prob",

@@ -23,10 +23,10 @@ from calibrant._arguments import (
     require_count,
     require_seed,
 )
-from calibrant._format import p_equation
+from calibrant._format import aligned, decimals, p_equation, percent
 from calibrant.data.columns import numbers, require_each, same_length
 from calibrant.errors import InputError
-from calibrant.measures.result_record import frame_of
+from calibrant.measures.result_record import frame_of, plain
 from calibrant.outcomes.quantiles import PinballLoss, decompose
 
 __all__ = ["DistributionAssessment", "PITRecalibrator", "assess"]
@@ -40,11 +40,13 @@ CELLS = 200
 """Cells of the PIT in which the test sees it: finer than any histogram that is shown."""
 LEVELS = (np.arange(50) + 0.5) / 50
 """Levels of the quantiles whose pinball losses give the parts of the CRPS."""
+GROWTHS, HALVINGS = 14, 50
+"""Doublings of the range of outcomes, which reach as far as the CRPS is integrated, and bisections."""
 INTERVALS = (0.5, 0.8, 0.9, 0.95)
 """Central prediction intervals whose coverage is reported."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DistributionAssessment:
     """Calibration of predictive distributions of one outcome each.
 
@@ -61,9 +63,9 @@ class DistributionAssessment:
         For each central interval: its coverage, with the ends of a Wilson interval.
     crps : float
         Mean continuous ranked probability score.
-    parts : PinballLoss or None
+    parts : PinballLoss
         Miscalibration, discrimination and uncertainty of the CRPS: twice the mean pinball loss of fifty
-        quantiles. None from a CDF, which has no quantiles to ask for.
+        quantiles.
     mace, rmsce, miscalibration_area : float
         Of the coverage of central intervals against their levels, as uncertainty-toolbox defines them.
     n : int
@@ -77,7 +79,7 @@ class DistributionAssessment:
     high: Floats
     coverage: dict[float, tuple[float, float, float]]
     crps: float
-    parts: PinballLoss | None
+    parts: PinballLoss
     mace: float
     rmsce: float
     miscalibration_area: float
@@ -108,25 +110,33 @@ class DistributionAssessment:
         )
 
     def __str__(self) -> str:
-        lines = [self.verdict, "", f"CRPS      {self.crps:.4g}", f"MACE      {self.mace:.4g}"]
-        lines += [
-            f"{level:<8.0%}  covers {covered:.3f} ({low:.3f} to {high:.3f})"
-            for level, (covered, low, high) in self.coverage.items()
+        return f"{self.verdict}\n\n{aligned(self.rows())}"
+
+    def rows(self) -> list[list[str]]:
+        """Scores and interval coverage as a table of text, header first."""
+        scores = {
+            "CRPS": self.crps,
+            "miscalibration": self.parts.miscalibration,
+            "discrimination": self.parts.discrimination,
+            "uncertainty": self.parts.uncertainty,
+            "MACE": self.mace,
+        }
+        return [
+            ["", "value", "interval"],
+            *([name, decimals(value), ""] for name, value in scores.items()),
+            *(
+                [f"coverage of {percent(level)}", decimals(share), f"{low:.4f} to {high:.4f}"]
+                for level, (share, low, high) in self.coverage.items()
+            ),
         ]
-        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
-        values = {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in self.__dict__.items()
-        }
-        values["coverage"] = [
+        coverage = [
             {"level": level, "coverage": covered, "low": low, "high": high}
             for level, (covered, low, high) in self.coverage.items()
         ]
-        values["parts"] = None if self.parts is None else dict(self.parts.__dict__)
-        return {"verdict": self.verdict, **values}
+        return {"verdict": self.verdict, **plain(vars(self)), "coverage": coverage}
 
     def to_frame(self) -> Any:
         """A data frame with a row for each central interval."""
@@ -156,7 +166,7 @@ def assess(
     samples : array, shape (n, m)
         Samples of each distribution (an ensemble); or
     cdf : callable
-        `cdf(x)` gives the value of each row's distribution function at the n values x.
+        `cdf(x)` gives the value of each row's distribution function at the n values x. It may jump.
     data : frame or mapping, optional
         Where the named columns are.
     n_bins : int
@@ -164,7 +174,7 @@ def assess(
     confidence : float
         Of intervals and band; the test's level is 1 - `confidence`.
     random_state : int
-        For the random part of the PIT where samples tie with the outcome.
+        For the random part of the PIT where the outcome has a probability of its own.
 
     Examples
     --------
@@ -184,28 +194,32 @@ def assess(
             f"one form of the distributions is needed; {sum(forms)} are given.",
             hint="Pass `mean` and `sd`, or `samples`, or `cdf`.",
         )
-    parts = None
     if forms[0]:
         center, spread = _normal(outcome, mean, sd, data)
         z = (outcome - center) / spread
         pit = norm.cdf(z)
         crps = spread * (z * (2.0 * pit - 1.0) + 2.0 * norm.pdf(z) - 1.0 / np.sqrt(np.pi))
         quantiles = [center + spread * norm.ppf(level) for level in LEVELS]
-        parts = _parts(outcome, quantiles)
     elif samples is not None:
         ensemble = np.sort(numbers(samples, "samples", ndim=2), axis=1)
         same_length(y=outcome, samples=ensemble)
         pit = _rank(outcome, ensemble, random_state)
         crps = _ensemble_crps(outcome, ensemble)
         quantiles = list(np.quantile(ensemble, LEVELS, axis=1, method="inverted_cdf"))
-        parts = _parts(outcome, quantiles)
     else:
         assert cdf is not None
-        pit = _values(cdf, outcome)
+        below, at_most = (_values(cdf, at) for at in (np.nextafter(outcome, -np.inf), outcome))
+        pit = below + generator(random_state).random(outcome.size) * (at_most - below)
         crps = _integrated_crps(cdf, outcome)
+        _require_finite(crps)
+        quantiles = [_inverted(cdf, outcome, level) for level in LEVELS]
+    _require_finite(crps)
+    return _assessment(pit, float(np.mean(crps)), _parts(outcome, quantiles), n_bins, confidence)
+
+
+def _require_finite(crps: Floats) -> None:
     if not np.all(np.isfinite(crps)):
         raise InputError("the CRPS of the distributions must be finite; their tails are too heavy.")
-    return _assessment(pit, float(np.mean(crps)), parts, n_bins, confidence)
 
 
 def _normal(outcome: Floats, mean: Any, sd: Any, data: Any) -> tuple[Floats, Floats]:
@@ -252,7 +266,7 @@ def _ensemble_crps(outcome: Floats, ensemble: Floats) -> Floats:
 def _integrated_crps(cdf: CDF, outcome: Floats) -> Floats:
     """Integral of (F(x) - 1{y <= x})^2, on both sides of the outcome, in steps that grow geometrically."""
     total = np.zeros(outcome.size)
-    scale = max(float(np.ptp(outcome)), float(np.abs(outcome).max()), 1e-6)
+    scale = _scale(outcome)
     nodes, weights = np.polynomial.legendre.leggauss(16)
     edges = np.append(0.0, scale * np.geomspace(1e-4, 1e4, 81))
     for sign in (-1.0, 1.0):
@@ -269,6 +283,26 @@ def _integrated_crps(cdf: CDF, outcome: Floats) -> Floats:
     return total
 
 
+def _inverted(cdf: CDF, outcome: Floats, level: float) -> Floats:
+    """Quantile of each row's distribution, by bisection on an interval that grows until it holds it."""
+    reach = np.full(outcome.size, _scale(outcome))
+    low, high = outcome - reach, outcome + reach
+    for _ in range(GROWTHS):
+        low = np.where(_values(cdf, low) < level, low, low - reach)
+        high = np.where(_values(cdf, high) >= level, high, high + reach)
+        reach = 2.0 * reach
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        above = _values(cdf, middle) >= level
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return np.asarray(high)
+
+
+def _scale(outcome: Floats) -> float:
+    """Range of the outcomes, or their size where they are alike."""
+    return max(float(np.ptp(outcome)), float(np.abs(outcome).max()), 1e-6)
+
+
 def _parts(outcome: Floats, quantiles: list[Floats]) -> PinballLoss:
     losses = [decompose(outcome, q, float(t)) for q, t in zip(quantiles, LEVELS, strict=True)]
     names = ("value", "miscalibration", "discrimination", "uncertainty")
@@ -276,7 +310,7 @@ def _parts(outcome: Floats, quantiles: list[Floats]) -> PinballLoss:
 
 
 def _assessment(
-    pit: Floats, crps: float, parts: PinballLoss | None, n_bins: int, confidence: float
+    pit: Floats, crps: float, parts: PinballLoss, n_bins: int, confidence: float
 ) -> DistributionAssessment:
     n = pit.size
     draws = np.random.default_rng(0).multinomial(n, np.full(CELLS, 1.0 / CELLS), DRAWS)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_share
-from calibrant._format import p_equation
+from calibrant._format import aligned, decimals, p_equation
 from calibrant.data.columns import numbers, same_length
 from calibrant.errors import InputError, show_value
-from calibrant.measures.result_record import frame_of
+from calibrant.measures.result_record import frame_of, plain
 
 __all__ = [
     "PinballLoss",
@@ -47,18 +47,33 @@ class PinballLoss:
     uncertainty: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class QuantileLevel:
-    """Coverage and pinball loss of the forecasts of one level."""
+    """Coverage and pinball loss of the forecasts of one level.
+
+    Attributes
+    ----------
+    level : float
+        Probability with which the forecast should not be exceeded.
+    coverage, low, high : float
+        Share of outcomes at or below the forecast, with its interval (Wilson).
+    pinball : PinballLoss
+        Mean loss and its parts.
+    forecast, recalibrated : array
+        Isotonic quantile regression of the outcome on the forecast (pool adjacent violators): the ends of its
+        steps. Where the forecasts are calibrated given their value, both are equal.
+    """
 
     level: float
     coverage: float
     low: float
     high: float
     pinball: PinballLoss
+    forecast: Floats
+    recalibrated: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class QuantileAssessment:
     """Coverage of quantile forecasts at each level, with one test of all levels.
 
@@ -100,18 +115,28 @@ class QuantileAssessment:
         )
 
     def __str__(self) -> str:
-        lines = [self.verdict, "", "level  coverage  interval         pinball  miscalibration"]
-        lines += [
-            f"{one.level:<5g}  {one.coverage:<8.4f}  {one.low:.4f} to {one.high:.4f}  "
-            f"{one.pinball.value:<7.4g}  {one.pinball.miscalibration:.4g}"
-            for one in self.levels
+        return f"{self.verdict}\n\n{aligned(self.rows())}"
+
+    def rows(self) -> list[list[str]]:
+        """The levels as a table of text, header first."""
+        header = ["level", "coverage", "interval", "pinball loss", "miscalibration"]
+        return [
+            header,
+            *(
+                [
+                    f"{one.level:g}",
+                    decimals(one.coverage),
+                    f"{decimals(one.low)} to {decimals(one.high)}",
+                    f"{one.pinball.value:.4g}",
+                    f"{one.pinball.miscalibration:.4g}",
+                ]
+                for one in self.levels
+            ),
         ]
-        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
-        levels = [{**one.__dict__, "pinball": dict(one.pinball.__dict__)} for one in self.levels]
-        return {"verdict": self.verdict, **self.__dict__, "levels": levels}
+        return {"verdict": self.verdict, **plain(vars(self))}
 
     def to_frame(self) -> Any:
         """A data frame with a row for each level."""
@@ -122,7 +147,7 @@ class QuantileAssessment:
                     "coverage": one.coverage,
                     "low": one.low,
                     "high": one.high,
-                    **{f"pinball_{name}": value for name, value in one.pinball.__dict__.items()},
+                    **{f"pinball_{name}": value for name, value in vars(one.pinball).items()},
                 }
                 for one in self.levels
             ]
@@ -166,18 +191,22 @@ def assess(
     counted = np.clip(levels * n, below, at_most)  # the nearest count to the expected one
     counted = np.where(below == at_most, at_most, counted)
     shown = []
-    for level, quantile, count in zip(levels, quantiles, counted, strict=True):
-        ends = binomtest(round(float(count)), n).proportion_ci(confidence, method="wilson")
-        shown.append(
-            QuantileLevel(
-                float(level),
-                float(count) / n,
-                ends.low,
-                ends.high,
-                decompose(outcome, quantile, float(level)),
-            )
-        )
+    for level, quantile, count in zip(levels.tolist(), quantiles, counted.tolist(), strict=True):
+        ends = binomtest(round(count), n).proportion_ci(confidence, method="wilson")
+        fitted = isotonic_quantile(outcome, quantile, level)
+        loss = _parts(outcome, quantile, fitted, level)
+        steps = _steps(quantile, fitted)
+        shown.append(QuantileLevel(level, count / n, ends.low, ends.high, loss, *steps))
     return QuantileAssessment(tuple(shown), _p_value(levels, counted, n), n, confidence)
+
+
+def _steps(forecast: Floats, fitted: Floats) -> tuple[Floats, Floats]:
+    """Forecasts at which an increasing step function of them starts or ends a step, and its values."""
+    x, first = np.unique(forecast, return_index=True)
+    y = fitted[first]
+    rises = np.flatnonzero(np.diff(y))
+    ends = np.unique([0, *rises, *(rises + 1), x.size - 1])
+    return x[ends], y[ends]
 
 
 def _quantiles(outcome: Floats, forecasts: Any, data: Any) -> tuple[Floats, Floats]:
@@ -246,8 +275,12 @@ def decompose(outcome: Floats, forecast: Floats, level: float) -> PinballLoss:
     (0.5, 0.375, 0.625, 0.75)
     """
     outcome, forecast, level = _checked(outcome, forecast, level)
+    return _parts(outcome, forecast, isotonic_quantile(outcome, forecast, level), level)
+
+
+def _parts(outcome: Floats, forecast: Floats, fitted: Floats, level: float) -> PinballLoss:
     value = pinball_loss(outcome, forecast, level)
-    recalibrated = pinball_loss(outcome, isotonic_quantile(outcome, forecast, level), level)
+    recalibrated = pinball_loss(outcome, fitted, level)
     marginal = np.full(outcome.size, np.quantile(outcome, level, method="inverted_cdf"))
     uncertainty = pinball_loss(outcome, marginal, level)
     return PinballLoss(value, value - recalibrated, uncertainty - recalibrated, uncertainty)

@@ -25,9 +25,12 @@ from calibrant._arguments import (
     require_count,
     require_positive,
 )
+from calibrant._format import decimals
 from calibrant.data.columns import categories, numbers, require_each, same_length
 from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
+from calibrant.measures.result_record import plain
+from calibrant.recalibration.spline import SplineRecalibrator
 
 __all__ = ["HorizonRisk", "at_horizon", "observed_expected"]
 
@@ -35,6 +38,9 @@ Floats = NDArray[np.float64]
 
 LARGE_WEIGHT = 20.0
 """One subject that stands for more than twenty: fewer than 5% of its peers were followed as long."""
+
+KNOTS = 3
+"""Of the spline of the integrated calibration index, as Austin, Harrell & van Klaveren (2020) have it."""
 
 
 def at_horizon(
@@ -117,6 +123,10 @@ class HorizonRisk:
         Mean predicted risk of all subjects, censored ones too.
     ratio, low, high : float
         Observed / expected with its interval (complementary log-log).
+    ici : float
+        Integrated calibration index: mean distance of the predicted risks from a natural cubic spline of the
+        weighted outcomes with three knots (Austin, Harrell & van Klaveren 2020). NaN where the known
+        outcomes are alike.
     """
 
     observed: float
@@ -124,17 +134,43 @@ class HorizonRisk:
     ratio: float
     low: float
     high: float
+    ici: float
     confidence: float
+
+    @property
+    def miscalibrated(self) -> bool:
+        """Whether the interval of the ratio leaves 1."""
+        return not self.low <= 1.0 <= self.high
+
+    @property
+    def verdict(self) -> str:
+        """The ratio in words: whether its interval leaves 1."""
+        if self.low > 1.0:
+            return "predicted risks are too low on average"
+        if self.high < 1.0:
+            return "predicted risks are too high on average"
+        return "no deviation of the mean risk detected"
 
     def __str__(self) -> str:
         return (
             f"observed {self.observed:.4f}, expected {self.expected:.4f}, ratio {self.ratio:.3f} "
-            f"({self.low:.3f} to {self.high:.3f})"
+            f"({self.low:.3f} to {self.high:.3f}), ICI {self.ici:.4f}"
         )
 
-    def to_dict(self) -> dict[str, float]:
-        """The fields, for JSON."""
-        return dict(self.__dict__)
+    def rows(self) -> list[list[str]]:
+        """A table of text, header first."""
+        interval = f"{decimals(self.low)} to {decimals(self.high)}"
+        return [
+            ["", "value", "interval"],
+            ["observed risk (Kaplan–Meier)", decimals(self.observed), ""],
+            ["mean predicted risk", decimals(self.expected), ""],
+            ["observed / expected", decimals(self.ratio), interval],
+            ["integrated calibration index", decimals(self.ici), ""],
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Verdict and fields, for JSON."""
+        return {"verdict": self.verdict, **plain(vars(self))}
 
 
 def observed_expected(
@@ -156,7 +192,7 @@ def observed_expected(
     Examples
     --------
     >>> print(observed_expected([1, 2, 3, 4] * 25, [1, 0, 1, 0] * 25, [0.6] * 100, horizon=3))
-    observed 0.6250, expected 0.6000, ratio 1.042 (0.855 to 1.229)
+    observed 0.6250, expected 0.6000, ratio 1.042 (0.855 to 1.229), ICI 0.0...
     """
     require_confidence(confidence)
     sample = _sample(time, event, risk, strata, data, horizon, cause)
@@ -172,8 +208,24 @@ def observed_expected(
         half = norm.ppf(0.5 + 0.5 * confidence) * se / (survival * abs(np.log(survival)))
         low, high = (float(1.0 - survival ** np.exp(sign * half)) for sign in (-1.0, 1.0))
     return HorizonRisk(
-        observed, expected, observed / expected, low / expected, high / expected, confidence
+        observed=observed,
+        expected=expected,
+        ratio=observed / expected,
+        low=low / expected,
+        high=high / expected,
+        ici=_integrated_index(sample),
+        confidence=confidence,
     )
+
+
+def _integrated_index(sample: _Sample) -> float:
+    """Mean distance of all predicted risks from a spline through the weighted outcomes."""
+    known = sample.weight > 0
+    p, y, weight = sample.risk[known], sample.outcome[known], sample.weight[known]
+    if np.ptp(y) == 0.0:
+        return float("nan")
+    curve = SplineRecalibrator(n_knots=KNOTS).fit(p, y, weight)
+    return float(np.abs(curve.transform(sample.risk) - sample.risk).mean())
 
 
 @dataclass(frozen=True)

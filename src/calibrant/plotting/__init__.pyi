@@ -13,6 +13,10 @@ from calibrant.plotting.isotonic import IsotonicDiagram as IsotonicDiagram
 from calibrant.plotting.isotonic import isotonic_diagram as isotonic_diagram
 from calibrant.plotting.map_diagram import MapDiagram as MapDiagram
 from calibrant.plotting.map_diagram import map_diagram as map_diagram
+from calibrant.plotting.outcomes import PITDiagram as PITDiagram
+from calibrant.plotting.outcomes import QuantileDiagram as QuantileDiagram
+from calibrant.plotting.outcomes import pit_diagram as pit_diagram
+from calibrant.plotting.outcomes import quantile_diagram as quantile_diagram
 from calibrant.plotting.reliability import ReliabilityDiagram as ReliabilityDiagram
 from calibrant.plotting.reliability import reliability_diagram as reliability_diagram
 from calibrant.plotting.risk_coverage import RiskCoverageDiagram as RiskCoverageDiagram

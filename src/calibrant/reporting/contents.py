@@ -13,6 +13,7 @@ from calibrant.inference.assessment import FINDINGS, Finding
 from calibrant.reporting.charts import MOST_SHOWN
 from calibrant.reporting.classes import classes_view
 from calibrant.reporting.decisions import decisions_view
+from calibrant.reporting.outcomes import outcome_view
 from calibrant.reporting.profile import profile_view
 from calibrant.reporting.sentences import (
     HEADLINES,
@@ -79,7 +80,10 @@ def contents_of(summary: Summary) -> dict[str, Any]:
     """Everything that is shown, as strings."""
     groups = summary.groups
     several = summary.finding is not None
-    verdict = _verdict_on_one(groups[0]) if summary.finding is None else _verdict(summary)
+    if several:
+        verdict = _verdict(summary)
+    else:
+        verdict = _verdict_on_one(groups[0]) if groups else _verdict_on_outcomes(summary)
     return {
         "title": summary.title,
         "version": summary.version,
@@ -93,6 +97,7 @@ def contents_of(summary: Summary) -> dict[str, Any]:
         "table": _table(summary) if several else None,
         "comparison": _comparison(summary),
         "classes": classes_view(summary.classes, shown_names),
+        "outcomes": [outcome_view(one) for one in summary.outcomes],
         "groups": [_particulars(group) for group in groups],
         "terms": _terms(),
         "provenance": _provenance(summary),
@@ -118,9 +123,16 @@ def _sections(summary: Summary) -> list[tuple[str, str]]:
         if several
         else [("where", "Where the error is")]
     )
-    picture = ("diagram", "Reliability diagram")
+    picture = [("diagram", "Reliability diagram")]
     own = [("classes", "Classes")] if summary.classes is not None else []
-    return [*many, *paired, picture, *own, *each, ("reading", "How to read this")]
+    numbers = range(1, len(summary.outcomes) + 1)
+    other = [
+        (f"outcome-{k}", outcome_view(one)["title"])
+        for k, one in zip(numbers, summary.outcomes, strict=True)
+    ]
+    if not summary.groups:
+        return other
+    return [*many, *paired, *picture, *other, *own, *each, ("reading", "How to read this")]
 
 
 def _comparison(summary: Summary) -> dict[str, Any] | None:
@@ -153,6 +165,18 @@ def _verdict_on_one(group: GroupSummary) -> dict[str, Any]:
         "headline": HEADLINES[group.assessment.finding],
         "sentences": meaning(group),
         "figures": _figures(group),
+    }
+
+
+def _verdict_on_outcomes(summary: Summary) -> dict[str, Any]:
+    """The verdict where there is nothing else than survival, quantiles or distributions."""
+    first, *others = (f"{outcome_view(one)['title']}: {one.verdict}" for one in summary.outcomes)
+    bad = any(one.miscalibrated for one in summary.outcomes)
+    return {
+        "level": "bad" if bad else "good",
+        "headline": first,
+        "sentences": [f"{text}." for text in others],
+        "figures": [],
     }
 
 

@@ -22,6 +22,7 @@ from calibrant.reporting.charts import (
     picture_svg,
 )
 from calibrant.reporting.contents import contents_of
+from calibrant.reporting.outcomes import outcome_diagram
 from calibrant.reporting.summary import GroupSummary, Summary, shown_names
 
 __all__ = ["escaped", "render_html", "render_markdown"]
@@ -45,7 +46,7 @@ def render_html(summary: Summary) -> str:
     markup = jinja2.filters.Markup
     diagrams = {group.name: group.diagram for group in summary.groups}  # the worst first
     drawing = Progress(len(diagrams) + 2, doing="drawing")
-    picture = overview_svg(diagrams)
+    picture = overview_svg(diagrams) if diagrams else ""
     drawing.advance(1)
     pictures = []
     for group in summary.groups:
@@ -59,6 +60,10 @@ def render_html(summary: Summary) -> str:
         multiples=[
             markup(_labelled(picture_svg(diagram), _title(name)))
             for name, diagram in _multiples(summary).items()
+        ],
+        outcomes=[
+            markup("" if one is None else _labelled(picture_svg(one), one.label))
+            for one in map(outcome_diagram, summary.outcomes)
         ],
         pictures=pictures,
         policy=_policy([script]),
@@ -151,6 +156,9 @@ def render_markdown(summary: Summary) -> str:
         paired = view["comparison"]
         lines += ["## Comparison in pairs", "", escaped(paired["sentence"]), ""]
         lines += [*_table(paired["columns"], paired["rows"]), "", escaped(paired["note"]), ""]
+    for one in view["outcomes"]:
+        lines += [f"## {one['title']}", "", escaped(one["sentence"]), ""]
+        lines += [*_table(one["columns"], one["rows"]), ""]
     if view["classes"]:
         lines += _classes(view["classes"])
     several = len(view["groups"]) > 1

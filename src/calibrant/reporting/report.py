@@ -31,8 +31,9 @@ from calibrant.io.from_data import sample_from
 from calibrant.io.request import CLASS_COLUMN
 from calibrant.io.scan import ClassSketches, ReadingOptions, class_columns, scan_classes
 from calibrant.reporting.classes import classes_of
+from calibrant.reporting.outcomes import Outcome, as_outcomes
 from calibrant.reporting.repair import cluster_halves
-from calibrant.reporting.summary import Halves, Summary, shown_text, summarise
+from calibrant.reporting.summary import Halves, Summary, outcomes_alone, shown_text, summarise
 
 __all__ = ["Report", "report"]
 
@@ -98,11 +99,17 @@ class Report:
         found = classes_of(sketches, confidence=one.confidence)
         return Report(replace(self.summary, classes=found))
 
+    def with_outcomes(self, *found: Outcome) -> Report:
+        """The same with sections on survival, quantiles or distributions."""
+        return Report(replace(self.summary, outcomes=as_outcomes(found)))
+
     def made_by(self, command: str) -> Report:
         """Report with the command that made it shown at the end."""
         return Report(replace(self.summary, command=shown_text(command, longest=2000)))
 
     def __repr__(self) -> str:
+        if not self.summary.groups:
+            return f"<Report {self.summary.title!r}: {self.summary.verdict}>"
         names = ", ".join(group.name for group in self.summary.groups[:3])
         more = ", ..." if len(self.summary.groups) > 3 else ""
         return f"<Report {self.summary.title!r} on {names}{more}>"
@@ -135,9 +142,10 @@ def report(
 
     Parameters
     ----------
-    y_true : array, Sketch, Sketches, mapping of Sketch, or GroupAssessments
+    y_true : array, Sketch, Sketches, mapping of Sketch, GroupAssessments, or other result
         Outcomes, 0 or 1; sketches by model or group, as `calibrant.scan` gives them; or what
-        `calibrant.assess_by` found, which is then shown and not computed again.
+        `calibrant.assess_by`, `quantiles.assess`, `distributions.assess` or `survival.observed_expected`
+        found, which is then shown and not computed again.
     y_prob : array or mapping of arrays
         Predicted probabilities of outcome 1; for several models, name to predictions. With a column for
         each class, `y_true` holds classes, and the page has a section on them.
@@ -188,6 +196,9 @@ def report(
     >>> made.save("report.html").name
     'report.html'
     """
+    if isinstance(y_true, Outcome):
+        _require_nothing_else(y_prob=y_prob, data=data, cluster=cluster, assessment=assessment)
+        return Report(outcomes_alone(y_true, title=title))
     if data is not None:
         again = (
             not (is_summed(data) or isinstance(data, Iterator)) and by is None and cluster is None

@@ -23,6 +23,7 @@ from calibrant.plotting.diagram import Diagram
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.reporting.classes import ClassFindings
 from calibrant.reporting.decisions import decisions_of
+from calibrant.reporting.outcomes import Outcome
 from calibrant.reporting.profile import profile_diagram
 from calibrant.reporting.repair import Repair, repair_of
 from calibrant.reporting.sentences import notes_on
@@ -32,6 +33,7 @@ __all__ = [
     "GroupSummary",
     "Halves",
     "Summary",
+    "outcomes_alone",
     "shown_names",
     "shown_text",
     "summarise",
@@ -132,6 +134,8 @@ class Summary:
         Of models on the same rows, in pairs.
     classes : ClassFindings or None
         Of class probabilities, every class and what is mixed up.
+    outcomes : tuple of Outcome
+        What was found of survival, quantiles and distributions.
     """
 
     title: str
@@ -146,6 +150,16 @@ class Summary:
     command: str = ""
     classes: ClassFindings | None = None
     comparison: Comparison | None = None
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The finding in one line: over all groups, of the only one, or of other outcomes alone."""
+        if self.finding is not None:
+            return self.finding.verdict
+        if self.groups:
+            return self.groups[0].assessment.verdict
+        return "; ".join(one.verdict for one in self.outcomes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; numbers that are not finite are None."""
@@ -154,15 +168,14 @@ class Summary:
             {
                 "schema": SCHEMA,
                 "title": self.title,
-                "verdict": self.groups[0].assessment.verdict
-                if finding is None
-                else finding.verdict,
+                "verdict": self.verdict,
                 "sentences": [] if finding is None else list(finding.sentences),
                 "correction": None if finding is None else finding.correction,
                 "by": list(self.by),
                 "groups": [group.to_dict() for group in self.groups],
                 "classes": None if self.classes is None else self.classes.to_dict(),
                 "comparison": None if self.comparison is None else self.comparison.to_dict(),
+                "outcomes": [one.to_dict() for one in self.outcomes],
                 "too_few_rows": [{"name": name, "n": rows} for name, rows in self.too_few],
                 "scale": self.scale,
                 "seed": self.seed,
@@ -231,6 +244,22 @@ def summarise(
         scale=first.scale,
         seed=0,
         version=calibrant.__version__,
+    )
+
+
+def outcomes_alone(found: Outcome, *, title: str) -> Summary:
+    """Summary of survival, quantiles or distributions without predictions of yes or no beside them."""
+    return Summary(
+        title=shown_text(title, longest=200),
+        groups=(),
+        finding=None,
+        too_few=(),
+        came=(),
+        by=(),
+        scale="probability",
+        seed=0,
+        version=calibrant.__version__,
+        outcomes=(found,),
     )
 
 

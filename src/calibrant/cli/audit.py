@@ -1,0 +1,67 @@
+"""`calibrant audit`: groups that nobody named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibrant.cli.options import verb
+from calibrant.cli.output import show_json, show_text
+
+__all__ = ["audit"]
+
+
+@verb("calibrant audit preds.parquet --column age --column sex --column site")
+def audit(
+    files: list[str],
+    column: list[str],
+    label: str = "y",
+    prob: str = "p",
+    depth: int = 2,
+    n_bins: int = 5,
+    confidence: float = 0.95,
+    json: bool = False,
+) -> None:
+    """Find groups that nobody named, whose predictions are wrong on average.
+
+    Columns
+    -------
+    column : NAME
+        A column that may define groups; repeat it for several.
+    label : NAME
+        Column of outcomes, 0 or 1. [y]
+    prob : NAME
+        Column of predictions. [p]
+
+    Search
+    ------
+    depth : N
+        1 for cells of a column, 2 for pairs of cells too. [2]
+    n_bins : N
+        Cells of a numeric column. [5]
+    confidence : SHARE
+        Of the simultaneous intervals. [0.95]
+    """
+    import calibrant as cal
+
+    found = cal.find_groups(
+        data=_table(files),
+        y_true=label,
+        y_prob=prob,
+        columns=column,
+        depth=depth,
+        n_bins=n_bins,
+        confidence=confidence,
+    )
+    if json:
+        show_json(found.to_dict())
+    else:
+        show_text(found)
+
+
+def _table(files: list[str]) -> dict[str, Any]:
+    """All columns of the files, as arrays."""
+    from calibrant.io.files import find_files
+    from calibrant.io.rows import read_table
+
+    table = read_table(find_files(files))
+    return {name: table[name].to_numpy() for name in table.column_names}

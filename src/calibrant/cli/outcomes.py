@@ -1,0 +1,252 @@
+"""`calibrant survival`, `quantiles` and `distributions`: outcomes beyond yes and no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from calibrant._arguments import CONFIDENCE
+from calibrant.cli.options import Picture, Reading, verb
+from calibrant.cli.output import open_in_browser, show_json, show_text, target, write
+from calibrant.cli.plot import PICTURES
+from calibrant.errors import InputError
+
+if TYPE_CHECKING:
+    from calibrant.cli._inputs import Source
+
+__all__ = ["distributions", "quantiles", "survival"]
+
+PAGES = (".html", ".md", ".json")
+
+
+@verb(
+    "calibrant survival patients.csv --time days --event died --risk risk5y --horizon 1826",
+    "calibrant survival patients.csv --time days --event died --risk risk5y --horizon 1826 -o page.html",
+)
+def survival(
+    files: list[str],
+    time: str,
+    event: str,
+    risk: str,
+    horizon: float,
+    picture: Picture,
+    cause: int = 1,
+    strata: str | None = None,
+    confidence: float = CONFIDENCE,
+    output: str | None = None,
+    json: bool = False,
+    open: bool = False,
+) -> None:
+    """Judge predicted risks of an event by a horizon, where some subjects are censored.
+
+    Prints observed risk (Kaplan-Meier, or Aalen-Johansen with several causes) over predicted, and the
+    assessment of the rows with inverse-probability-of-censoring weights.
+
+    Columns
+    -------
+    time : NAME
+        Column of the follow-up of each subject.
+    event : NAME
+        Column of the event: 0 where the subject was censored, otherwise its cause.
+    risk : NAME
+        Column of the predicted probability of the event by the horizon.
+    strata : NAME
+        Column of groups whose censoring differs.
+
+    Measurement
+    -----------
+    horizon : TIME
+        In the unit of the times.
+    cause : N
+        The event that the risk is of, where there are several. [1]
+    confidence : SHARE
+        Confidence of the intervals. [0.95]
+
+    Output
+    ------
+    output : FILE
+        Reliability diagram (.svg, .pdf, .png) or report (.html, .md, .json).
+    """
+    import calibrant as cal
+
+    names = {"time": time, "event": event, "risk": risk, "strata": strata}
+    source, columns = _columns(files, names)
+    settings: dict[str, Any] = {**columns, "horizon": horizon, "cause": cause}
+    found = cal.survival.observed_expected(**settings, confidence=confidence)
+    rows = cal.survival.at_horizon(**settings)
+    assessment = cal.assess(rows, confidence=confidence)
+    if json:
+        show_json({"observed_expected": found.to_dict(), "assessment": assessment.to_dict()})
+    else:
+        show_text(f"{found}\n\n{assessment}")
+    _write(
+        output,
+        source,
+        picture,
+        lambda: cal.reliability_diagram(rows, confidence=confidence),
+        lambda: cal.report(rows, confidence=confidence).with_outcomes(found),
+        open,
+    )
+
+
+@verb(
+    "calibrant quantiles demand.csv --label sold --quantile 0.1=low,0.5=median,0.9=high",
+    "calibrant quantiles demand.csv --label sold --quantile 0.9=high -o coverage.svg",
+)
+def quantiles(
+    files: list[str],
+    quantile: list[str],
+    picture: Picture,
+    label: str = "y",
+    confidence: float = CONFIDENCE,
+    output: str | None = None,
+    json: bool = False,
+    open: bool = False,
+) -> None:
+    """Test the coverage of quantile forecasts, at all levels at once.
+
+    Columns
+    -------
+    label : NAME
+        Column of outcomes. [y]
+    quantile : LEVEL=NAME
+        Level and column of its forecasts; repeat it, or join with commas.
+
+    Measurement
+    -----------
+    confidence : SHARE
+        Confidence of the intervals. [0.95]
+
+    Output
+    ------
+    output : FILE
+        Diagram of the coverage (.svg, .pdf, .png) or report (.html, .md, .json).
+    """
+    import calibrant as cal
+
+    levels = _levels(quantile)
+    source, columns = _columns(files, {"y": label, **levels})
+    forecasts = {level: columns[level] for level in levels}
+    found = cal.quantiles.assess(columns["y"], forecasts, confidence=confidence)
+    _show(found, json)
+    _write(
+        output,
+        source,
+        picture,
+        lambda: cal.plotting.quantile_diagram(found),
+        lambda: cal.report(found),
+        open,
+    )
+
+
+@verb(
+    "calibrant distributions weather.csv --label temperature --mean mu --sd sigma",
+    "calibrant distributions weather.csv --label temperature --samples 'member_*' -o pit.svg",
+)
+def distributions(
+    files: list[str],
+    picture: Picture,
+    label: str = "y",
+    mean: str | None = None,
+    sd: str | None = None,
+    samples: list[str] | None = None,
+    confidence: float = CONFIDENCE,
+    output: str | None = None,
+    json: bool = False,
+    open: bool = False,
+) -> None:
+    """Test predictive distributions (PIT), with CRPS and the coverage of intervals.
+
+    Columns
+    -------
+    label : NAME
+        Column of outcomes. [y]
+    mean : NAME
+        Column of the means of normal distributions.
+    sd : NAME
+        Column of their standard deviations.
+    samples : NAME
+        Columns of the members of an ensemble: a pattern such as 'member_*', or repeat it.
+
+    Measurement
+    -----------
+    confidence : SHARE
+        Confidence of the intervals. [0.95]
+
+    Output
+    ------
+    output : FILE
+        Histogram of the PIT (.svg, .pdf, .png) or report (.html, .md, .json).
+    """
+    import numpy as np
+
+    import calibrant as cal
+
+    source, columns = _columns(files, {"y": label, "mean": mean, "sd": sd})
+    if samples is not None:
+        members = source.predictions(samples, ())
+        ensemble = _columns(files, dict(zip(members, members, strict=True)))[1]
+        columns["samples"] = np.column_stack([ensemble[name] for name in members])
+    found = cal.distributions.assess(**columns, confidence=confidence)
+    _show(found, json)
+    _write(
+        output,
+        source,
+        picture,
+        lambda: cal.plotting.pit_diagram(found),
+        lambda: cal.report(found),
+        open,
+    )
+
+
+def _levels(texts: Sequence[str]) -> dict[float, str]:
+    """Columns by level, from words such as 0.1=low."""
+    pairs = [part.partition("=") for text in texts for part in text.split(",")]
+    try:
+        return {float(level): name for level, _, name in pairs}
+    except ValueError:
+        raise InputError(
+            f"`quantile` must be such as 0.1=low,0.9=high; got {','.join(texts)!r}.",
+            argument="quantile",
+        ) from None
+
+
+def _columns(
+    files: Sequence[str], names: Mapping[Any, str | None]
+) -> tuple[Source, dict[Any, Any]]:
+    """The files, and the columns that were named, by argument."""
+    from calibrant.cli._inputs import Source
+    from calibrant.io.rows import read_table
+
+    source = Source.of(files, Reading())
+    source.require_rows("this")
+    wanted = {argument: name for argument, name in names.items() if name is not None}
+    for name in wanted.values():
+        source.require_column(name)
+    table = read_table(source.files)
+    arrays = {
+        argument: table[name].to_numpy(zero_copy_only=False) for argument, name in wanted.items()
+    }
+    return source, arrays
+
+
+def _show(found: Any, json: bool) -> None:
+    if json:
+        show_json(found.to_dict())
+    else:
+        show_text(found)
+
+
+def _write(
+    output: str | None, source: Source, picture: Picture, diagram: Any, page: Any, open: bool
+) -> None:
+    """Write the picture or the page, whichever the ending of the file asks for."""
+    if output is None:
+        return
+    path = target(output, (*PICTURES, *PAGES), "the result", source.all_paths)
+    if path.suffix.lower() in PICTURES:
+        write(path, lambda file: diagram().save(file, **picture.options))
+    else:
+        write(path, page().save)
+    if open:
+        open_in_browser(path)
