@@ -103,10 +103,9 @@ class QuantileDiagram(Diagram):
             drawn["diagonal"] = [shared(equal)]
         x, y, *interval = self.columns().values()
         if self.level is None:
-            drawn["points"] = points(ax, x, y, *interval, color=style.color, label=style.label)
+            drawn["points"] = points(ax, x, y, *interval, **style.of_point)
         else:
-            width = 1.8 if style.linewidth is None else style.linewidth
-            drawn["curve"] = [line(ax, x, y, linewidth=width, zorder=3, **style.of_line)]
+            drawn["curve"] = [line(ax, x, y, **style.of_line(1.8))]
         return drawn
 
 
