@@ -187,7 +187,7 @@ def assessment_and_test(
         p_value=test.p_value,
         observed_expected=observed_expected(grid.sketch, confidence, clusters),
         relative=result.value / rate if rate > 0 else float("inf"),
-        direction=direction_of(sketch, grid, value, z, test.cells.inflation),
+        direction=direction_of(sketch, grid, value, z, math.sqrt(test.cells.design_effect)),
         mean_prediction=rate + float(grid.observed.sum()),
         event_rate=rate,
         brier=scores[0],

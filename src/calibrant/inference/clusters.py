@@ -5,7 +5,6 @@ Clusters are independent of one another, so what the test draws for rows it draw
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,10 +140,10 @@ class ClusterResiduals:
             sketches.code, position, residual, len(sketches), 1.0 / float(sums[0] @ sums[0]), sums
         )
 
-    def inflation(self, variance: float) -> float:
-        """Factor on the standard error of the mean residual of rows with this variance; at least 1."""
+    def design_effect(self, variance: float) -> float:
+        """Factor on the variance of the mean residual, beside this one of independent rows; at least 1."""
         together = float((np.bincount(self.code, self.residual, self.number) ** 2).sum())
-        return math.sqrt(max(together / variance, 1.0)) if variance > 0.0 else 1.0
+        return max(together / variance, 1.0) if variance > 0.0 else 1.0
 
 
 def random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integers, int]:

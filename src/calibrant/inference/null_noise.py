@@ -4,9 +4,9 @@ Let r = Σ w (f - y) / Σ w in each cell. Under calibration E r = 0, and samples
 ways:
 
 - rows of one weight: y* ~ Bernoulli(f), exact but for the width of a cell;
-- rows with weights: Gaussian, with the variance of `null_variance`;
-- soft outcomes: Gaussian with variance Σ w² (f - y)². This is the law of residuals with random signs; nothing
-  but their size is known of outcomes between 0 and 1;
+- rows with weights: Gaussian, with the variance of `null_moments`;
+- soft outcomes: Gaussian with variance Σ w² (f - y)². This is the law of residuals with random signs; of
+  outcomes between 0 and 1 nothing is known but that they vary less than Bernoulli's;
 - clusters: the residuals of each cluster with one random sign (wild cluster bootstrap; Cameron, Gelbach and
   Miller 2008).
 
@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,31 +32,31 @@ from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.residuals import cell_positions
 
 __all__ = [
+    "DRAWS",
+    "MANY_SURPRISES",
     "ResidualCells",
     "cross_weights",
     "design_effects",
-    "effective_rows",
     "expected_weights",
     "has_weight",
+    "is_soft",
     "null_moments",
-    "null_variance",
     "observed_variance",
-    "product",
 ]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Singles = NDArray[np.float32]
-Number = TypeVar("Number", bound=np.floating[Any])
 
+DRAWS = 499
+"""Samples under calibration; with the sample itself they make 500, so that usual levels are whole numbers of
+them. Davidson and MacKinnon (2000) recommend at least 399 at level .05."""
 NORMAL_VARIANCE = 9.0
 """Of a count: from there on the usual rule of three standard deviations lets it be normal."""
-MOST_CELLS, MOST_SIGNS = 256, 1024
-"""Of rows at the finest scale: more would cost time and show errors that hardly any sample has. And clusters:
-of more, sums with random signs are normal, and are drawn so from their
-covariance."""
-UNSEEN_ROWS = 4.0
-"""Of soft outcomes: with fewer expected, none of them may come in 1 of 50 samples."""
+MOST_SIGNS = 1024
+"""Clusters. Of more, sums with random signs are normal, and are drawn so from their covariance."""
+MANY_SURPRISES = 40.0
+"""Where as many are expected, the signs of residuals know the variance; see `null_variances`."""
 NEAR, NEAR_ROWS, NEAR_CELLS = 0.1, 10.0, 64
 """A row's weight is that of the rows of its label within this distance of predictions, shrunk by so many rows
 towards all rows: wide and few, as weights hardly depend on f beyond their label. And the grid for it."""
@@ -69,98 +68,81 @@ class ResidualCells:
 
     Attributes
     ----------
-    cell : int64[m]
-        Of so many that the scale's grid has; the last, `nodes`, is a prediction of 1.
-    prediction : float64[m]
-        Mean prediction.
-    mass : float64[m]
-        Share of the weight.
-    residual : float64[m]
-        Σ w (f - y) / Σ w.
-    null, observed : float64[m]
-        Variance of the residual of independent rows if the predictions are calibrated, and
-        Σ w² (f - y)² / (Σ w)².
-    units : float
-        Kish's effective number of rows or clusters, (Σ w)² / Σ w².
-    row_units : float
-        The same of the rows.
-    nodes : int
-        Cells of the grid.
+    position, prediction : float64[m]
+        Mean place on the scale's grid, from 0 to 1, and mean prediction.
+    mass, residual : float64[m]
+        Σ w and Σ w (f - y), divided by the weight of all rows.
+    null, third, observed : float64[m]
+        Variance and third absolute moment if calibrated (see `null_moments`), and Σ w² (f - y)².
+    units, trials : float
+        Kish's effective number of rows or clusters, and the number of independent rows whose mean residual
+        would be as uncertain.
     scale : Scale
-    step : float
-        E |r|³ / E r² of a row under calibration: the part of a residual that one event makes. 0 for clusters,
-        whose signs are sub-Gaussian.
     degrees : float
-        Degrees of freedom of the observed variance; infinite for rows of one weight.
-    inflation : float
-        Factor by which clusters make the standard error of the mean residual larger.
+        Of freedom of the estimated variance; infinite where it is known.
+    design_effect : float
+        Factor by which clusters multiply the variance of the mean residual; 1 without them.
     soft : bool
-        Whether outcomes lie between 0 and 1.
+        True where outcomes lie between 0 and 1.
     rows : int64[m] or None
-        Rows of each cell, where all have the same weight and an outcome of 0 or 1.
-    scores : float64[k, m] or None
-        Of k clusters: residuals that add up to `residual`; or k rows that have their covariance.
-    signs : int or None
-        Number of clusters whose signs are drawn; None where normal numbers are.
+        Rows of each cell, where all weigh the same.
+    scores : float64[clusters, m] or None
+        Residuals of each cluster; for more than 1,024, rows with the same covariance.
+    clusters : int or None
+        Their number, where each has its row of `scores`.
     """
 
-    cell: Integers
+    position: Floats
     prediction: Floats
     mass: Floats
     residual: Floats
     null: Floats
+    third: Floats
     observed: Floats
     units: float
-    row_units: float
-    nodes: int
+    trials: float
     scale: Scale
-    step: float
     degrees: float = math.inf
-    inflation: float = 1.0
+    design_effect: float = 1.0
     soft: bool = False
     rows: Integers | None = None
     scores: Floats | None = None
-    signs: int | None = None
+    clusters: int | None = None
 
     @classmethod
     def of(
         cls, sketch: Sketch, nodes: int, clusters: ClusterResiduals | None = None
     ) -> ResidualCells:
         """The rows of a sketch on a coarser grid of so many cells."""
-        total = sketch.total_weight
-        place = cell_positions(sketch)
+        weights, place = sketch.weights, cell_positions(sketch)
         f = sketch.scale.prediction(place).clip(0.0, 1.0)
-        weights, squared = sketch.weights, sketch.squared_weights
-        mass = over_outcomes(weights)
-        variance, third = null_moments(sketch, f)
+        mass, total = over_outcomes(weights), float(weights.sum())
+        null, third = null_moments(sketch, f)
         seen = observed_variance(sketch, f)
-        coarse = sketch.cells >> (sketch.nodes.bit_length() - nodes.bit_length())
+        coarse = sketch.cells // (sketch.nodes // nodes)
         first = np.flatnonzero(np.diff(coarse, prepend=-1))
-        step = float(third.sum()) / max(float(variance.sum()), 1e-300) / total
-        columns = np.stack([mass, mass * f, mass * f - weights[:, 1], variance, seen])
-        mass, sums, residual, null, observed = np.add.reduceat(columns, first, axis=1)
-        cells = coarse[first]
-        prediction = np.divide(sums, mass, out=f[first], where=mass > 0)
-        units = float(total**2 / (over_outcomes(squared) + 2.0 * cross_weights(sketch)).sum())
+        columns = [mass, mass * place, mass * f, mass * f - weights[:, 1], null, third, seen]
+        sums = np.add.reduceat(np.stack(columns), first, axis=1)
+        sums[1:3] /= np.maximum(sums[0], 1e-300)
+        squares = over_outcomes(sketch.squared_weights) + 2.0 * cross_weights(sketch)
+        units = float(total**2 / squares.sum())
         own = cls(
-            cells,
-            prediction,
-            mass / total,
-            residual / total,
-            null / total**2,
-            observed / total**2,
-            units,
-            units,
-            nodes,
-            sketch.scale,
-            step,
+            position=sums[1],
+            prediction=sums[2],
+            mass=sums[0] / total,
+            residual=sums[3] / total,
+            null=sums[4] / total**2,
+            third=sums[5] / total**3,
+            observed=sums[6] / total**2,
+            units=units,
+            trials=units,
+            scale=sketch.scale,
+            soft=is_soft(sketch),
         )
-        own = replace(own, soft=is_soft(sketch))
         if clusters is not None:
-            return own._of_clusters(clusters)
+            return own._of_clusters(clusters, coarse[first], nodes)
         if same_weights(sketch):
-            rows = np.add.reduceat(over_outcomes(sketch.counts), first)
-            return replace(own, rows=rows)
+            return replace(own, rows=np.add.reduceat(over_outcomes(sketch.counts), first))
         # Student's factor: the design effects are estimated.
         from scipy.special import ndtri, stdtrit
 
@@ -168,108 +150,94 @@ class ResidualCells:
         factor = 1.0 if own.soft else float(stdtrit(degrees, 0.975) / ndtri(0.975))
         return replace(own, degrees=degrees, null=own.null * factor**2)
 
-    def _of_clusters(self, clusters: ClusterResiduals) -> ResidualCells:
-        place = np.minimum((clusters.position * self.nodes).astype(np.int64), self.nodes)
-        at = np.minimum(np.searchsorted(self.cell, place), self.cell.size - 1)
+    def _of_clusters(
+        self, clusters: ClusterResiduals, cells: Integers, nodes: int
+    ) -> ResidualCells:
+        place = np.minimum((clusters.position * nodes).astype(np.int64), nodes)
+        at = np.minimum(np.searchsorted(cells, place), cells.size - 1)
         few = clusters.number <= MOST_SIGNS
         if few:
-            shape = (clusters.number, self.cell.size)
-            sums = np.bincount(
-                clusters.code * shape[1] + at, clusters.residual, shape[0] * shape[1]
-            )
-            scores = sums.reshape(shape).astype(np.float64, copy=False)
+            scores = np.zeros((clusters.number, cells.size))
+            np.add.at(scores, (clusters.code, at), clusters.residual)
             # No draw depends on the order in which the clusters came.
             scores = scores[np.lexsort(np.round([scores @ self.position, scores.sum(axis=1)], 12))]
-            residual, observed = scores.sum(axis=0), (scores**2).sum(axis=0)
         else:
             from scipy.sparse import csr_array
 
             sums = csr_array((clusters.residual, (clusters.code, at)))
-            covariance = (sums.T @ sums).toarray()
-            values, vectors = np.linalg.eigh(covariance)
+            values, vectors = np.linalg.eigh((sums.T @ sums).toarray())
             scores = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-            residual, observed = np.asarray(sums.sum(axis=0)).ravel(), np.diag(covariance)
+        effect = clusters.design_effect(float(self.observed.sum()))
         return replace(
             self,
-            residual=residual,
-            observed=observed,
+            residual=np.bincount(at, clusters.residual, cells.size).astype(np.float64),
+            third=np.zeros(cells.size),  # signs are as often + as -
+            observed=(scores**2).sum(axis=0),
             units=clusters.units,
-            step=0.0,
+            trials=self.trials / effect,
             degrees=max(clusters.units - 1.0, 1.0),
-            inflation=clusters.inflation(float(self.observed.sum())),
-            rows=None,
+            design_effect=effect,
             scores=scores,
-            signs=clusters.number if few else None,
+            clusters=clusters.number if few else None,
         )
 
     @property
-    def position(self) -> Floats:
-        """Centre of each cell on the grid, from 0 to 1."""
-        return np.minimum((self.cell + 0.5) / self.nodes, 1.0)
+    def has_known_variance(self) -> bool:
+        """True where calibration itself gives the variance: of hard outcomes of independent rows."""
+        return self.scores is None and not self.soft
+
+    def surprises(self, functions: Floats) -> Floats:
+        """Σ f (1 - f) g² over the independent rows: where g = 1 the variance of their number of events."""
+        chance = self.mass * self.prediction * (1.0 - self.prediction)
+        return np.asarray(self.trials * (chance @ functions**2))
 
     @cached_property
-    def surprises(self) -> float:
-        """Number of equal events that would make the mean residual as uncertain, under calibration."""
-        variance = float(self.null.sum()) * self.inflation**2
-        one = max(1.0 / self.trials, self.step)
-        return variance / one**2
+    def all_surprises(self) -> float:
+        """Those of all rows."""
+        return float(self.surprises(np.ones((self.mass.size, 1)))[0])
 
     @property
-    def trials(self) -> float:
-        """Number of independent rows whose mean residual would be as uncertain."""
-        return self.row_units / self.inflation**2
+    def drawn(self) -> Floats:
+        """Variance of each cell's residual in the samples that are drawn."""
+        return self.null if self.has_known_variance else self.observed
 
-    def draws(self, number: int) -> Singles:
-        """Residuals of calibrated samples [m, number]: always the same, so that no p-value has a seed."""
+    def draws(self) -> Singles:
+        """Residuals of calibrated samples [m, DRAWS]: always the same, so that no p-value has a seed."""
+        rng = np.random.default_rng(0)
         if self.scores is not None:
-            random = _fixed("normal", len(self.scores))[: len(self.scores), :number]
-            random = random if self.signs is None else np.sign(random)
-            return np.asarray(product(self.scores.T.astype(np.float32), random))
-        size = self.cell.size
-        noise = (
-            np.sqrt(self.null).astype(np.float32)[:, None] * _fixed("normal", size)[:size, :number]
-        )
-        if self.rows is None:
-            return noise
-        odds = np.minimum(self.prediction, 1.0 - self.prediction)
-        few = np.flatnonzero(self.rows * odds * (1.0 - odds) < NORMAL_VARIANCE)
-        if few.size:
-            events = _binomial(_fixed("uniform", size)[few, :number], self.rows[few], odds[few])
-            side = np.where(self.prediction[few] > 0.5, 1.0, -1.0) / self.rows.sum()
-            expected = (self.rows[few] * odds[few]).astype(np.float32)
-            noise[few] = (events - expected[:, None]) * side.astype(np.float32)[:, None]
+            shape = (len(self.scores), DRAWS)
+            random = rng.standard_normal(shape, dtype=np.float32)
+            random = random if self.clusters is None else np.sign(random)
+            return np.asarray(self.scores.T.astype(np.float32) @ random)
+        noise = rng.standard_normal((self.position.size, DRAWS), dtype=np.float32)
+        noise *= np.sqrt(self.drawn).astype(np.float32)[:, None]
+        if self.rows is not None:
+            f, total = self.prediction, self.rows.sum()
+            few = self.rows * f * (1.0 - f) < NORMAL_VARIANCE
+            n, chance = self.rows[few, None], f[few, None]
+            noise[few] = (n * chance - rng.binomial(n, chance, (n.size, DRAWS))) / total
         return noise
 
-    def coarsened(self, nodes: int) -> tuple[Integers, Integers]:
-        """Cells of a coarser grid that are not empty, and where the cells of each begin here."""
-        coarse = self.cell >> (self.nodes.bit_length() - nodes.bit_length())
-        first = np.flatnonzero(np.diff(coarse, prepend=-1))
-        return coarse[first], first
-
-    def variances(self, functions: Floats, first: Integers) -> Floats:
-        """Observed variance of ⟨r, g⟩ for functions g [coarse cells, k], from cells that begin there."""
+    def variances(self, functions: Floats) -> Floats:
+        """Observed variance of ⟨r, g⟩ for functions g [m, k]."""
         if self.scores is not None:
-            sums = product(np.add.reduceat(self.scores, first, axis=1), functions)
-            return np.asarray((sums**2).sum(axis=0))
-        return np.asarray(np.add.reduceat(self.observed, first) @ functions**2)
+            return np.asarray(((self.scores @ functions) ** 2).sum(axis=0))
+        return np.asarray(self.observed @ functions**2)
 
-    def null_variances(self, functions: Floats, first: Integers) -> tuple[Floats, Floats]:
+    def null_variances(self, functions: Floats) -> tuple[Floats, Floats]:
         """Variances of ⟨r, g⟩ if calibrated: of the samples that are drawn, and one to judge the rows by.
 
-        Where events are few and none came, residuals with random signs vary too little. So the variance of
-        clusters is no less than that of calibrated rows times the design effect of the clusters; and that of
-        soft outcomes, for which no variance is known, takes in a few rows as far off as can be.
+        Residuals with random signs vary too little where events are few and none came. So the variance of
+        clusters is no less than that of calibrated rows times the design effect of the clusters; nor is that
+        of soft outcomes, unless there are many surprises.
         """
-        rows = np.add.reduceat(self.null, first) @ functions**2
-        if self.scores is None and not self.soft:
+        rows = self.null @ functions**2
+        if self.has_known_variance:
             return rows, rows
-        drawn = self.variances(functions, first)
+        drawn, least = self.variances(functions), self.design_effect * rows
         if self.soft:
-            unseen = (UNSEEN_ROWS / self.row_units**2) * np.abs(functions).max(
-                axis=0, initial=0.0
-            ) ** 2
-            return drawn, drawn + self.inflation**2 * unseen
-        return drawn, np.maximum(drawn, self.inflation**2 * rows)
+            least[self.surprises(functions) >= MANY_SURPRISES] = 0.0
+        return drawn, np.maximum(drawn, least)
 
 
 def is_soft(sketch: Sketch) -> bool:
@@ -292,16 +260,6 @@ def same_weights(sketch: Sketch) -> bool:
     return all(bool(np.allclose(each, one * of, 1e-9, 0.0)) for each, of in pairs)
 
 
-def effective_rows(sketch: Sketch) -> Floats:
-    """Kish's effective sample size of each non-empty cell, (Σw)² / Σw², at most its number of rows."""
-    weights = over_outcomes(sketch.weights)
-    if not sketch.weighted:
-        return weights
-    squared = over_outcomes(sketch.squared_weights)
-    rows = np.divide(weights**2, squared, out=np.zeros_like(weights), where=squared > 0)
-    return np.asarray(np.minimum(rows, over_outcomes(sketch.counts)))
-
-
 def cross_weights(sketch: Sketch) -> Floats:
     """Σ y (1 - y) over the soft outcomes of each cell; 0 for outcomes of 0 and 1.
 
@@ -316,15 +274,11 @@ def cross_weights(sketch: Sketch) -> Floats:
     return np.maximum(positive, 0.0) if counted and both else np.zeros(sketch.cells.size)
 
 
-def null_variance(sketch: Sketch, f: Floats) -> Floats:
-    """Variance of Σ w (f - y) in each cell if the predictions are calibrated; see `null_moments`."""
-    return null_moments(sketch, f)[0]
-
-
 def null_moments(sketch: Sketch, f: Floats) -> tuple[Floats, Floats]:
     """Σ E x² and Σ E |x|³ of x = w (f - y) in each cell if the predictions are calibrated.
 
-    Σ w² (f - y)² for soft outcomes, of which nothing is known, and f (1 - f) for each row without weights.
+    f (1 - f) for each row without weights, which is the most that soft outcomes can have; of these the third
+    moment is left out, as residuals with random signs have none.
     Weights may depend on the outcome, as where one in ten of the rows without the event was kept. With ω of
     `design_effects`, and W the weight that a calibrated cell of as many rows has, W f / ω₁ rows have the
     event and W (1 - f) / ω₀ have not, so
@@ -337,8 +291,7 @@ def null_moments(sketch: Sketch, f: Floats) -> tuple[Floats, Floats]:
         return rows * chance, rows * chance * ((1.0 - f) ** 2 + f**2)
     squared = sketch.squared_weights
     if is_soft(sketch):
-        seen = observed_variance(sketch, f)
-        return seen, seen * (float(over_outcomes(squared).sum()) / sketch.total_weight)
+        return (over_outcomes(squared) + 2.0 * cross_weights(sketch)) * chance, np.zeros(f.size)
     omega = design_effects(weights, squared, f)
     event, other = (1.0 - f) * omega[:, 1], f * omega[:, 0]
     rows = expected_weights(weights, omega, f) * chance
@@ -389,48 +342,3 @@ def expected_weights(weights: Floats, omega: Floats, f: Floats) -> Floats:
     """
     rows = over_outcomes(weights / omega)
     return np.asarray(rows / (f / omega[:, 1] + (1.0 - f) / omega[:, 0]))
-
-
-def _binomial(uniform: Singles, rows: Integers, odds: Floats) -> Singles:
-    """Binomial counts [m, draws] by inversion of uniform numbers."""
-    counts = np.zeros_like(uniform)
-    chance = (1.0 - odds) ** rows
-    below, left, k = chance.copy(), np.arange(rows.size), 0
-    while left.size:
-        counts[left] += uniform[left] > below[left, None].astype(np.float32)
-        k += 1
-        chance = chance * ((rows - k + 1) / k * odds / (1.0 - odds))
-        left = left[(below[left] < 1.0 - 1e-8) & (rows[left] > k)]
-        below = below + chance
-    return counts
-
-
-DRAWS = 999
-"""Of which the first are enough where nothing is amiss; with the sample itself they make 1,000."""
-
-
-def product(a: NDArray[Number], b: NDArray[Number]) -> NDArray[Number]:
-    """The matrix product in blocks so small that BLAS starts no threads.
-
-    On a machine with other work threads wait for one another a hundred times longer than these products take.
-    """
-    columns, rows = 64, max((1 << 12) // a.shape[1], 1)
-    values = np.empty((len(a), b.shape[1]), dtype=np.result_type(a, b))
-    for k in range(0, b.shape[1], columns):
-        for i in range(0, len(a), rows):
-            part = values[i : i + rows, k : k + columns]
-            np.matmul(a[i : i + rows], b[:, k : k + columns], out=part)
-    return values
-
-
-@cache
-def _numbers(kind: str, size: int) -> Singles:
-    rng = np.random.default_rng(0)
-    if kind == "uniform":
-        return rng.random((size, DRAWS), dtype=np.float32)
-    return rng.standard_normal((size, DRAWS), dtype=np.float32)
-
-
-def _fixed(kind: str, size: int) -> Singles:
-    """Random numbers [at least `size`, DRAWS], the same ones in every call."""
-    return _numbers(kind, -(-size // MOST_CELLS) * MOST_CELLS)

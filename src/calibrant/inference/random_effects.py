@@ -18,7 +18,7 @@ from calibrant.inference.null_noise import (
     expected_weights,
     has_weight,
     is_soft,
-    null_variance,
+    null_moments,
 )
 from calibrant.inference.residuals import cell_positions
 from calibrant.measures.result_record import Record, plain
@@ -170,7 +170,7 @@ def _moments(groups: Stacked) -> tuple[Floats, Floats, Floats, float]:
     f = np.asarray(cells.scale.prediction(cell_positions(cells))).clip(0.0, 1.0)
     weights, squared = cells.weights, cells.squared_weights.sum(axis=1)
     mass, rows, chance = weights.sum(axis=1), cells.counts.sum(axis=1), f * (1.0 - f)
-    expected, variance = mass, null_variance(cells, f)
+    expected, variance = mass, null_moments(cells, f)[0]
     fourth = squared**2 / np.maximum(rows, 1) * chance * (1.0 - 6.0 * chance)  # of binomial numbers
     if cells.weighted and not is_soft(cells):
         omega = design_effects(weights, cells.squared_weights, f)
