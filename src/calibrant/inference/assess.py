@@ -30,7 +30,6 @@ from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repea
 from calibrant.inference.direction import direction_of
 from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample, as_profile
-from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.inference.scores import scores_of
 from calibrant.io.from_data import sample_from
@@ -176,9 +175,9 @@ def assessment_and_test(
     finest = max(SMALLEST_BANDWIDTH * sketch.scale.length, FINEST_OF_FLOOR * test.noise_floor)
     value = max(result.value, finest)
     grid = ResidualGrid.of(sketch, value)
-    z = normal_quantile(0.5 + 0.5 * confidence, test.cells.degrees)
     high = max(test.upper_end(confidence, grid.error, value), result.value)
     rate = float(sketch.weights[:, 1].sum() / sketch.total_weight)
+    direction = direction_of(sketch, grid, value, test, confidence)
     scores = scores_of(sketch, pairs)
     assessment = Assessment(
         smooth_ece=result.value,
@@ -187,8 +186,8 @@ def assessment_and_test(
         p_value=test.p_value,
         observed_expected=observed_expected(grid.sketch, confidence, clusters),
         relative=result.value / rate if rate > 0 else float("inf"),
-        direction=direction_of(sketch, grid, value, z, math.sqrt(test.cells.design_effect)),
-        mean_prediction=rate + float(grid.observed.sum()),
+        direction=direction,
+        mean_prediction=rate + direction.bias,
         event_rate=rate,
         brier=scores[0],
         log_loss=scores[1],

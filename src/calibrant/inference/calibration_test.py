@@ -477,7 +477,7 @@ def _nodes(sketch: Sketch, bandwidth: float) -> int:
 
 
 def _first_of_each(sketch: Sketch, nodes: int) -> Integers:
-    """Where the non-empty cells of a coarser grid begin among those of the sketch."""
+    """Numbers of the sketch's cells at which the non-empty cells of a coarser grid begin."""
     return np.flatnonzero(np.diff(sketch.cells // (sketch.nodes // nodes), prepend=-1))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,11 @@ from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
+from calibrant.inference.calibration_test import CalibrationTest
+from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid, cell_predictions
 
-__all__ = ["NO_DIRECTION", "Direction", "Region", "decimal_places", "direction_of", "regions_of"]
+__all__ = ["NO_DIRECTION", "Direction", "Region", "decimal_places", "direction_of"]
 
 Floats = NDArray[np.float64]
 
@@ -105,12 +106,13 @@ NO_DIRECTION = "no clear direction"
 
 
 def direction_of(
-    sketch: Sketch, grid: ResidualGrid, value: float, z: float, inflation: float = 1.0
+    sketch: Sketch, grid: ResidualGrid, value: float, test: CalibrationTest, confidence: float
 ) -> Direction:
     """Direction of the errors of the rows on a grid.
 
     Both the bias and the confidence gap are means of (f - y) w with |w| ≤ 1, so each is a part of SmoothECE.
-    Where hardly a prediction is above ½ the gap says nothing new.
+    One is named if it lies outside its error, that of the rows and that of calibrated ones, with this
+    confidence. Where hardly a prediction is above ½ the gap says nothing new.
 
     Parameters
     ----------
@@ -120,64 +122,51 @@ def direction_of(
         The same, on a grid for their bandwidth.
     value : float
         Their SmoothECE.
-    z : float
-        How many standard errors from 0 a mean must lie to be named.
-    inflation : float
-        Factor by which clusters make the standard errors larger than for independent rows.
+    test : CalibrationTest
+        The test of their calibration, which knows the errors.
+    confidence : float
+        Of the errors.
     """
-    sums = grid.strayed
-    # Beyond the error of the rows, and beyond that of calibrated ones: some saw no event.
-    errors = [
-        z * inflation * math.sqrt(max(squares, sums.calibrated)) / sums.total
-        for squares in (sums.of_bias, sums.of_gap)
-    ]
-    labels = {}
-    if abs(sums.bias) > errors[0]:
-        labels[abs(sums.bias)] = f"predictions are too {'high' if sums.bias > 0 else 'low'}"
-    larger = abs(sums.gap) > abs(sums.bias) * (1.0 + 1e-9)
-    if abs(sums.gap) > errors[1] and sums.above > RARE and larger:
-        labels[abs(sums.gap)] = f"{'over' if sums.gap > 0 else 'under'}confident"
-    return Direction(
-        label=labels[max(labels)] if labels else NO_DIRECTION,
-        bias=sums.bias,
-        confidence_gap=sums.gap,
-        regions=regions_of(sketch, grid, value),
-    )
+    cells = test.cells
+    side = np.sign(cells.prediction - 0.5)
+    functions = np.stack([np.ones_like(side), side], axis=1)
+    bias, gap = (cells.residual @ functions).tolist()
+    seen = cells.variances(functions) - np.array([bias, gap]) ** 2 / cells.units
+    variance = np.maximum(seen, cells.null_variances(functions)[1])
+    z = normal_quantile(0.5 + 0.5 * confidence, cells.degrees)
+    errors = z * np.sqrt(variance)
+    label = NO_DIRECTION
+    if abs(bias) > errors[0]:
+        label = f"predictions are too {'high' if bias > 0 else 'low'}"
+    above = float(cells.mass[side > 0].sum())
+    if abs(gap) > max(errors[1], abs(bias) * (1.0 + 1e-9)) and above > RARE:
+        label = f"{'over' if gap > 0 else 'under'}confident"
+    return Direction(label, bias, gap, _regions(sketch, grid, value))
 
 
-def regions_of(
-    sketch: Sketch, grid: ResidualGrid, value: float, bandwidth: float | None = None
-) -> tuple[Region, ...]:
-    """Ranges between the zeros of the smoothed residual that hold rows, the largest part of the error first.
-
-    Parameters
-    ----------
-    sketch, grid, value
-        As in `direction_of`.
-    bandwidth : float, optional
-        At which to smooth, where it is not that of SmoothECE, which equals its value.
-    """
-    bandwidth = value if bandwidth is None else bandwidth
+def _regions(sketch: Sketch, grid: ResidualGrid, value: float) -> tuple[Region, ...]:
+    """Ranges with rows between zeros of the smoothed residual, the largest part of the error first."""
     weight = over_outcomes(grid.sketch.weights)
-    residual = grid.smoothed_residual(bandwidth)
-    mass = grid.smoothed(grid.on_nodes(weight / weight.sum()), bandwidth)
-    sign = np.sign(residual)
-    edges = np.flatnonzero(sign[1:] != sign[:-1]) + 1
-    ends = [0, *edges.tolist(), residual.size]
-    coarse = np.append(grid.sketch.cells, grid.sketch.nodes + 1)
-    beyond = coarse[np.searchsorted(grid.places(grid.sketch.cells), ends)]
-    first = np.searchsorted(sketch.cells, beyond * (sketch.nodes // grid.sketch.nodes))
+    residual = grid.smoothed(grid.observed, value)
+    mass = grid.smoothed(grid.on_nodes(weight / weight.sum()), value)
     whole = float(np.abs(residual).sum())
     if not whole > 0:
         return ()
-    rows, errors = np.add.reduceat(mass, ends[:-1]), np.add.reduceat(residual, ends[:-1])
-    large = (first[1:] > first[:-1]) & (rows > 0) & (np.abs(errors) >= SMALLEST_SHARE * whole)
-    at = np.flatnonzero(large)
+    sign = np.sign(residual)
+    starts = np.append(0, np.flatnonzero(sign[1:] != sign[:-1]) + 1)
+    cells = (starts + grid.first) * (sketch.nodes // grid.sketch.nodes)
+    first = np.append(np.searchsorted(sketch.cells, cells), sketch.cells.size)
+    rows, errors = np.add.reduceat(mass, starts), np.add.reduceat(residual, starts)
+    shares = np.abs(errors) / whole
     predictions = cell_predictions(sketch)
-    lows, highs = predictions[first[at]].tolist(), predictions[first[at + 1] - 1].tolist()
-    shares, gaps = np.abs(errors[at]) / whole, errors[at] / rows[at]
     found = [
-        Region(low, high, gap, share, share * value)
-        for low, high, gap, share in zip(lows, highs, gaps.tolist(), shares.tolist(), strict=True)
+        Region(
+            float(predictions[first[k]]),
+            float(predictions[first[k + 1] - 1]),
+            float(errors[k] / rows[k]),
+            float(shares[k]),
+            float(shares[k] * value),
+        )
+        for k in np.flatnonzero((np.diff(first) > 0) & (rows > 0) & (shares >= SMALLEST_SHARE))
     ]
     return tuple(sorted(found, key=lambda region: -region.share)[:MOST_REGIONS])

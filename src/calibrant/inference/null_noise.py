@@ -56,7 +56,7 @@ NORMAL_VARIANCE = 9.0
 MOST_SIGNS = 1024
 """Clusters. Of more, sums with random signs are normal, and are drawn so from their covariance."""
 MANY_SURPRISES = 40.0
-"""Where as many are expected, the signs of residuals know the variance; see `null_variances`."""
+"""Fewest with which the signs of residuals know the variance; see `null_variances`."""
 NEAR, NEAR_ROWS, NEAR_CELLS = 0.1, 10.0, 64
 """A row's weight is that of the rows of its label within this distance of predictions, shrunk by so many rows
 towards all rows: wide and few, as weights hardly depend on f beyond their label. And the grid for it."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._format import decimals
+from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.null_noise import (
     cross_weights,
     design_effects,
-    expected_weights,
     is_soft,
 )
 from calibrant.inference.residuals import cell_positions
@@ -90,28 +90,24 @@ def observed_expected(
     from scipy.special import stdtrit
 
     f = sketch.scale.prediction(cell_positions(sketch)).clip(0.0, 1.0)
-    weights, cross = sketch.weights, cross_weights(sketch)
-    total, observed = sketch.total_weight, float(weights[:, 1].sum())
-    expected = float(weights.sum(axis=1) @ f)
+    weights, squared, cross = sketch.weights, sketch.squared_weights, cross_weights(sketch)
+    total, observed = float(weights.sum()), float(weights[:, 1].sum())
+    expected = float(over_outcomes(weights) @ f)
     if expected <= 0.0:
         return Ratio(math.nan if observed == 0.0 else math.inf, 0.0, math.inf, confidence)
-    ratio, squares = observed / expected, float(sketch.squared_weights.sum() + 2.0 * cross.sum())
-    omega = np.ones((f.size, 2))
-    if sketch.weighted:
-        omega = design_effects(weights, sketch.squared_weights, f)
+    ratio, squares = observed / expected, float(squared.sum() + 2.0 * cross.sum())
+    omega = design_effects(weights, squared, f) if sketch.weighted else np.ones((f.size, 2))
+    rows = over_outcomes(weights / omega)
 
     def bernoulli(rho: float) -> float:
-        chance = np.minimum(rho * f, 1.0)
-        spread = chance * (1.0 - chance) * ((1.0 - chance) * omega[:, 1] + chance * omega[:, 0])
-        return float(expected_weights(weights, omega, chance) @ spread)
+        event = np.minimum(rho * f, 1.0)
+        other = 1.0 - event
+        weight = rows / (event / omega[:, 1] + other / omega[:, 0])
+        return float(weight @ (event * other * (other * omega[:, 1] + event * omega[:, 0])))
 
     if clusters is None:
         d0, d1 = -ratio * f, 1.0 - ratio * f
-        seen = float(
-            sketch.squared_weights[:, 0] @ d0**2
-            + sketch.squared_weights[:, 1] @ d1**2
-            + 2.0 * cross @ (d0 * d1)
-        )
+        seen = float(squared[:, 0] @ d0**2 + squared[:, 1] @ d1**2 + 2.0 * cross @ (d0 * d1))
         units = many = total**2 / squares
     else:
         _, events, foreseen = clusters.sums * total
