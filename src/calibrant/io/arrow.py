@@ -225,6 +225,9 @@ def _objects(column: Any) -> NDArray[Any]:
 
 def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]]:
     """Groups of a batch, and each row's index among them. Constants are given as scalars."""
+    if len(columns) == 1:
+        entries, place = _encoded(_whole(columns[0]))
+        return [(entry,) for entry in entries], place.astype(np.int64)
     code = np.zeros(rows, dtype=np.int64)
     values: list[list[Any]] = []
     for column in columns:

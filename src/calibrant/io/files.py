@@ -185,8 +185,8 @@ def damaged_file(file: DataFile) -> Iterator[None]:
 
 # -- reading -----------------------------------------------------------------------------------
 
-JOB_ROWS, GROUPED_JOB_ROWS = 1 << 22, 1 << 20
-"""Rows that are worth a thread's while; the sums of as many rows in groups wait in memory."""
+JOB_ROWS, GROUPED_JOB_ROWS = 1 << 22, 1 << 19
+"""Rows that are worth a thread's while; those in groups are sorted, and their sums wait in memory."""
 
 
 class GroupTypes:

@@ -66,6 +66,8 @@ __all__ = [
 
 FILE_ALIAS = "__calibrant_file"
 CHECKPOINT_SECONDS = 15.0
+GROUPED_THREADS = 2
+"""Threads that sum rows by group: to add up what they give takes one thread as long."""
 Part = DenseSums | GroupedSums
 
 
@@ -351,6 +353,7 @@ def _sum(
     done = note.load(total) if note else 0
     bar = Progress(sum(file.size for file in files), show=options.progress)
     threads = options.threads or os.cpu_count() or 1
+    threads = min(threads, GROUPED_THREADS) if request.by else threads
     saved = time.monotonic()
     complete = True  # the total is that of the jobs that are done: one may be half added
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ MOST_TABLES = 256
 """Models with a table of all cells each, 2 MB; of more, only the cells that have rows are kept."""
 FEWEST_WAITING = 1 << 21
 """Entries that may wait to be merged, about 50 MB."""
+STACKED_ENTRIES = 1 << 18
+"""Entries that are brought into the form of sketches at a time, in some 20 MB."""
 
 Place = Callable[[int], tuple[int, str | None]]
 """Row of a source and its file, from a row of a batch."""
@@ -490,10 +493,10 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         require_weight(weights, rows - sum(refused.values()))
         del group
     ordered = _order(request, keys)
-    if ordered != list(range(len(keys))):
-        places = _reordered(request, ordered, places, sums)
-        keys = [keys[k] for k in ordered]
-    sketches = _split(request, len(keys), places, sums)
+    keys = [keys[k] for k in ordered]
+    columns = [places, *sums]
+    del places, sums
+    sketches = _stacked(request, np.array(ordered, np.int64), columns)
     if not request.by:
         return sketches[0]
     names = [key[0] for key in keys] if len(request.by) == 1 else keys
@@ -511,23 +514,6 @@ def _order(request: Request, keys: Sequence[Key]) -> list[int]:
     if not order and all(len(key) == 1 and type(key[0]) is str for key in keys):
         return sorted(range(len(keys)), key=keys.__getitem__)  # the same, in less memory
     return sorted(range(len(keys)), key=lambda place: rank(keys[place]))
-
-
-def _reordered(
-    request: Request,
-    ordered: Sequence[int],
-    places: Integers,
-    sums: list[NDArray[Any]],
-) -> Integers:
-    """Places of the groups in another order; `sums` is changed column by column, to save memory."""
-    bounds = np.searchsorted(places, np.arange(len(ordered) + 1) * request.slots)
-    pieces = [slice(bounds[group], bounds[group + 1]) for group in ordered]
-    shifts = (np.arange(len(ordered)) - np.array(ordered)) * request.slots
-    moved = np.concatenate([places[piece] for piece in pieces])
-    moved += np.repeat(shifts, np.diff(bounds)[np.array(ordered)])
-    for k in range(len(sums)):
-        sums[k] = np.concatenate([sums[k][piece] for piece in pieces])
-    return moved
 
 
 def require_weight(weights: NDArray[np.float64], rows: int) -> None:
@@ -553,47 +539,43 @@ def sorted_groups(groups: Sketches) -> Sketches:
     return Sketches({key: groups[key] for key in ordered}, by=groups.by)
 
 
-def _split(
-    request: Request,
-    groups: int,
-    places: Integers,
-    sums: list[NDArray[Any]],
-) -> Stacked:
-    """Sketches of so many groups, in the order of their numbers; `sums` is used up, to save memory."""
-    bounds = np.searchsorted(places, np.arange(groups + 1) * request.slots)
-    slot = places - np.repeat(np.arange(groups) * request.slots, np.diff(bounds))
-    del places
+def _stacked(request: Request, ordered: NDArray[np.int64], sums: list[NDArray[Any]]) -> Stacked:
+    """Sketches of groups in this order, from places and their sums, which are used up to save memory.
+
+    A few groups at a time: what is computed on the way would take as much memory as the result.
+    """
+    places, *columns = sums
+    bounds = np.searchsorted(places, np.arange(ordered.size + 1) * request.slots)
+    sizes = np.diff(bounds)[ordered]
+    ends = np.cumsum(sizes)
+    cuts = np.searchsorted(ends, np.arange(STACKED_ENTRIES, ends[-1], STACKED_ENTRIES)) + 1
+    made: list[list[NDArray[Any]]] = [[] for _ in range(2 + len(columns))]
     refused: dict[int, dict[str, int]] = {}
-    is_row = slot < request.cell_slots
-    if not is_row.all():
+    for first, last in pairwise(np.unique([0, *cuts, ordered.size]).tolist()):
+        own = sizes[first:last]
+        shifts = bounds[ordered[first:last]] - (np.cumsum(own) - own)
+        entry = np.repeat(shifts, own) + np.arange(own.sum())
+        owner = np.repeat(np.arange(first, last), own)
+        slot = places[entry] % request.slots
+        is_row = slot < request.cell_slots
         for broken in np.flatnonzero(~is_row).tolist():
             reason = REASONS[int(slot[broken]) - request.cell_slots]
-            owner = int(np.searchsorted(bounds, broken, side="right")) - 1
-            refused.setdefault(owner, {})[reason] = int(sums[0][broken])
-        bounds = np.concatenate([[0], np.cumsum(is_row)])[bounds]
-        slot = slot[is_row]
-        for k, column in enumerate(sums):
-            sums[k] = column[is_row]
-    del is_row
-    cell = slot >> 1
-    is_first = np.diff(cell, prepend=-1) != 0
-    is_first[bounds[:-1][bounds[:-1] < cell.size]] = True  # of a group
-    first = np.flatnonzero(is_first)
-    cells = cell[first]
-    del cell
-    entry = np.cumsum(is_first)
-    del is_first
-    entry *= 2
-    entry += (slot & 1) - 2
-    del slot
-    wide = []
-    for k in range(len(sums)):
-        table = np.zeros((first.size, 2), dtype=sums[k].dtype)
-        table.reshape(-1)[entry] = sums[k]
-        sums[k] = np.empty(0)
-        wide.append(table)
+            refused.setdefault(int(owner[broken]), {})[reason] = int(columns[0][entry[broken]])
+        entry, owner, slot = entry[is_row], owner[is_row], slot[is_row]
+        cell = slot >> 1
+        is_new = (np.diff(cell, prepend=-1) != 0) | (np.diff(owner, prepend=-1) != 0)
+        place = 2 * (np.cumsum(is_new) - 1) + (slot & 1)
+        made[0].append(np.bincount(owner[is_new] - first, minlength=last - first))
+        made[1].append(cell[is_new])
+        for column, tables in zip(columns, made[2:], strict=True):
+            table = np.zeros((int(is_new.sum()), 2), column.dtype)
+            table.reshape(-1)[place] = column[entry]
+            tables.append(table)
+    sums.clear()
+    del places, columns
+    cells_of, cells, *wide = (np.concatenate(made.pop(0)) for _ in range(len(made)))
     require_room(int(wide[0].max(initial=0)), request.offset_bits)
-    starts = np.searchsorted(first, bounds)
+    starts = np.concatenate([[0], np.cumsum(cells_of)])
     return Stacked(starts, Columns(cells, *wide), request.nodes, request.scale, refused)
 
 

@@ -32,7 +32,8 @@ from calibrant.io.request import LABEL, PROB, WEIGHT, Request, numberless
 
 __all__ = ["CsvFile", "JsonLinesFile", "Quotes", "flat"]
 
-BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 22
+"""Bytes of a block, 4 MB: parsed, it takes some twenty times that."""
 PEEK_BYTES, PEEK_ROWS = 1 << 20, 1000
 TRUTH = {"true": 1.0, "false": 0.0}
 """Labels that are no numbers."""
