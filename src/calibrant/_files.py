@@ -36,12 +36,14 @@ __all__ = [
     "read_bytes",
     "remove_file",
     "replaced_when_whole",
+    "require_path",
     "require_version",
     "write_whole",
 ]
 
 Target = str | os.PathLike[str]
-DIGEST_BYTES = 32
+AGAIN = "Check the path, or make the file again."
+DIGEST_BYTES = hashlib.sha256().digest_size
 LONGEST_PATH = 1024
 """Characters, as systems of files allow at the least."""
 DISK_IS_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -82,11 +84,9 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
         refusal = _error_of_disk(error)
         if refusal is None:
             raise
-        raise CalibrantError(
-            f"The file {_shown(target)} cannot be written: {refusal.strerror}.",
-            file=str(target),
-            hint="Free some space, or name a place that is yours; what was there before is intact.",
-        ) from error
+        message = f"The file {_shown(target)} cannot be written: {refusal.strerror}."
+        hint = "Free some space, or name a place that is yours; what was there before is intact."
+        raise CalibrantError(message, file=str(target), hint=hint) from error
     finally:
         with suppress(OSError):
             made.unlink(missing_ok=True)
@@ -121,12 +121,22 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _require_path(path: Any) -> None:
-    """Refuse a value that is no path, whose text need not exist."""
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(
-            f"`path` must be the path of a file; got {show_value(path)}.", argument="path"
-        )
+def require_path(path: Any) -> Path:
+    """`path` as a Path; anything else, whose text need not exist, is refused."""
+    if isinstance(path, str | os.PathLike):
+        return Path(path)
+    raise InputError(f"`path` must be the path of a file; got {show_value(path)}.", argument="path")
+
+
+@contextmanager
+def _refused(problem: str, path: Target, hint: str | None = None) -> Iterator[None]:
+    """Errors of a disk or of a path as InputError: a NUL, half a character, a circle of links."""
+    try:
+        yield
+    except (OSError, ValueError, TypeError, NotImplementedError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"The file {_shown(path)} cannot be {problem}: {reason}."
+        raise InputError(message, argument="path", file=str(path), hint=hint) from error
 
 
 def _shown(path: Target) -> str:
@@ -137,19 +147,12 @@ def _shown(path: Target) -> str:
 
 def place_of_file(target: Target) -> Path:
     """Path behind links where a file is to be written; refuses folders, and folders that are not there."""
-    _require_path(target)
-    try:
+    require_path(target)
+    with _refused("written", target):
         final = Path(os.path.realpath(target))
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(os.stat(target).st_mode):
                 raise IsADirectoryError(errno.EISDIR, "it is a folder")
-    except (OSError, ValueError, TypeError) as error:  # a NUL, half a character, a circle of links
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"`path` must be the path of a file; {show_value(target)} is none: {reason}.",
-            argument="path",
-            file=str(target),
-        ) from error
     if not final.parent.is_dir():
         raise InputError(
             f"`path` is {_shown(final)}, but there is no folder {_shown(final.parent)}.",
@@ -177,29 +180,17 @@ def write_whole(target: Target, content: bytes | str) -> Path:
 
 def remove_file(path: Target) -> None:
     """Remove a file, if it is there, so that a power cut does not bring it back."""
-    _require_path(path)
-    try:
-        Path(path).unlink(missing_ok=True)
-        _sync_folder(Path(path).parent)
-    except (OSError, ValueError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"The file {_shown(path)} cannot be removed: {reason}.", file=str(path)
-        ) from error
+    gone = require_path(path)
+    with _refused("removed", path):
+        gone.unlink(missing_ok=True)
+        _sync_folder(gone.parent)
 
 
 def read_bytes(path: Target, what: str) -> bytes:
     """Content of a file, or an InputError that names it."""
-    _require_path(path)
-    try:
-        return Path(path).read_bytes()
-    except (OSError, ValueError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"Cannot read {what} from {show_value(str(path))}: {reason}.",
-            file=str(path),
-            hint="Check the path, and that you may read the file.",
-        ) from error
+    file = require_path(path)
+    with _refused(f"read as {what}", path, "Check the path, and that you may read the file."):
+        return file.read_bytes()
 
 
 @contextmanager
@@ -241,14 +232,9 @@ def file_lock(target: Target) -> Iterator[None]:
             hint="Use the monitor of the outer block, or leave that block first.",
         )
     lock = filelock.FileLock(final.with_name(f".{final.name[:50]}.lock"), thread_local=False)
-    try:
+    hint = "Keep it on a local disk of this machine, in a folder that you may write to."
+    with _refused("locked", final, hint):
         lock.acquire()
-    except (OSError, NotImplementedError) as error:
-        raise CalibrantError(
-            f"The file {final} cannot be locked: {getattr(error, 'strerror', None) or error}.",
-            file=str(final),
-            hint="Keep it on a local disk of this machine, in a folder that you may write to.",
-        ) from error
     _HELD.add(owner)
     try:
         yield
@@ -317,10 +303,11 @@ def load_versioned(
     try:
         document = json_of(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise _not_ours(what, "it is no JSON") from error
+        raise InputError(f"This is not {what}: it is no JSON.", hint=AGAIN) from error
     seen = document.get("format") if isinstance(document, dict) else type(document).__name__
     if seen != form:
-        raise _not_ours(what, f'its "format" must be {form}, not {show_value(seen)}')
+        message = f'This is not {what}: its "format" must be {form}, not {show_value(seen)}.'
+        raise InputError(message, hint=AGAIN)
     number = require_version(document.get("version"), version, what, oldest)
     stated = document.pop("checksum", None)
     if not (stated is None and number <= unsigned) and stated != _checksum(document):
@@ -328,34 +315,27 @@ def load_versioned(
     return dict(document)
 
 
-def _not_ours(what: str, why: str) -> InputError:
-    return InputError(f"This is not {what}: {why}.", hint="Check the path, or make the file again.")
-
-
 def require_version(seen: Any, version: int, what: str, oldest: int | None = None) -> int:
     """Version of a file, if this calibrant reads it: from the oldest to this one."""
     if not isinstance(seen, int) or isinstance(seen, bool) or seen < 1:
         raise InputError(f"The version of {what} must be a whole number, not {show_value(seen)}.")
     if seen > version:
-        raise InputError(
-            f"This is {what} in version {show_value(seen)} of its format; this calibrant reads up to "
-            f"version {version}.",
-            hint="Upgrade calibrant.",
+        message = (
+            f"This is {what} in version {show_value(seen)}; this calibrant reads up to {version}."
         )
+        raise InputError(message, hint="Upgrade calibrant.")
     if seen < (version if oldest is None else oldest):
-        raise InputError(
-            f"This is {what} in version {seen} of its format, of before the first release.",
-            hint="Make it again.",
-        )
+        message = f"This is {what} in version {seen}, of before the first release."
+        raise InputError(message, hint=AGAIN)
     return seen
 
 
 def damaged(what: str) -> InputError:
     """Error for a file whose checksum does not match."""
-    return InputError(
-        f"The checksum of {what} does not match its content: the file was damaged, or edited by hand.",
-        hint="Use a copy of it, or make it again.",
+    message = (
+        f"The checksum of {what} does not match its content: it was damaged, or edited by hand."
     )
+    return InputError(message, hint="Use a copy of it, or make it again.")
 
 
 def dump_bytes(form: str, version: int, payload: bytes) -> bytes:
@@ -373,7 +353,8 @@ def dump_bytes(form: str, version: int, payload: bytes) -> bytes:
 def load_bytes(content: bytes, form: str, version: int, what: str) -> bytes:
     """Bytes that `dump_bytes` took; anything else is an InputError."""
     if not content.startswith(f"{form} ".encode()):
-        raise _not_ours(what, f"it begins with {show_value(content[: len(form)])}")
+        begin = show_value(content[: len(form)])
+        raise InputError(f"This is not {what}: it begins with {begin}.", hint=AGAIN)
     if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
         raise damaged(what)
     first, _, payload = content[:-DIGEST_BYTES].partition(b"\n")

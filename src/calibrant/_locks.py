@@ -1,4 +1,4 @@
-"""Locks between threads that stay usable after a fork."""
+"""The lock between threads that stays usable after a fork, and properties that need none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["ForkSafeLock", "cached_property"]
+__all__ = ["UPDATES", "cached_property"]
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
@@ -26,43 +26,12 @@ else:
             return values[self.attrname]
 
 
-class ForkSafeLock:
-    """Lock between threads; in a child that was forked while one of them held it, it is open.
+UPDATES = threading.RLock()
+"""Lock of whatever grows in place; what it guards is replaced in one assignment."""
 
-    What it guards must be replaced in one assignment, so that a child never finds it half changed.
-
-    Examples
-    --------
-    >>> with ForkSafeLock():
-    ...     pass
-    """
-
-    __slots__ = ("_lock", "_process")
-
-    def __init__(self) -> None:
-        self._lock, self._process = threading.Lock(), os.getpid()
-
-    def __enter__(self) -> None:
-        if self._process != os.getpid():
-            with _FIRST_IN_CHILD:
-                if self._process != os.getpid():
-                    self._lock, self._process = threading.Lock(), os.getpid()
-        self._lock.acquire()
-
-    def __exit__(self, *_: Any) -> None:
-        self._lock.release()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ForkSafeLock, ()
-
-
-_FIRST_IN_CHILD = threading.Lock()
-
-
-def _renew() -> None:
-    global _FIRST_IN_CHILD
-    _FIRST_IN_CHILD = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+if hasattr(
+    os, "register_at_fork"
+):  # a child would wait for ever on a lock that another thread holds
+    os.register_at_fork(
+        before=UPDATES.acquire, after_in_parent=UPDATES.release, after_in_child=UPDATES.release
+    )

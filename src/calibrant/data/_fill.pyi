@@ -57,7 +57,6 @@ def add_moments(
     cells_per_unit: float,
     moments: Floats,
 ) -> tuple[int, float, float]: ...
-def sum_cells(p: Floats, y: Floats, w: Floats, soft: bool, sums: Floats) -> int: ...
 def fill_classes(
     probs: NDArray[np.floating],
     labels: Integers,

@@ -382,37 +382,6 @@ def add_moments(const probability[::1] p, const label[::1] y, const double[::1] 
     return invalid, total, absolute
 
 
-def sum_cells(const double[::1] p, const double[::1] y, const double[::1] w, bint soft,
-              double[:, ::1] sums):
-    """Add weight, weight with the event, weighted prediction and squared weight to each row's cell.
-
-    Cell j holds p in [j / cells, (j + 1) / cells), the last one p = 1. An empty `w` means that every
-    weight is 1. Returns the first row that breaks a rule, or -1.
-    """
-    cdef:
-        Py_ssize_t n = p.shape[0], i, invalid = -1
-        double cells = <double>(sums.shape[0] - 1), weight = 1.0, outcome
-        bint weighted = w.shape[0] > 0
-        const double *probs = &p[0]
-        double *all_sums = &sums[0, 0]
-        double *at
-    with nogil:
-        for i in range(n):
-            outcome = y[i]
-            if weighted:
-                weight = w[i]
-            if (not lies_in_unit_interval(&probs[i]) or not (weight >= 0.0 and weight <= 1e100)
-                    or not ((outcome >= 0.0 and outcome <= 1.0) if soft else is_binary(&y[i]))):
-                invalid = i
-                break
-            at = all_sums + 4 * <Py_ssize_t>(probs[i] * cells)
-            at[0] += weight
-            at[1] += weight * outcome
-            at[2] += weight * probs[i]
-            at[3] += weight * weight
-    return invalid
-
-
 def fill_classes(const probability[:, ::1] probs, const int64_t[::1] labels, int log2_cells,
                  int64_t[:, :, ::1] counts, int64_t[:, :, ::1] offsets):
     """One row of class probabilities is a row for every class: `counts[class, cell, label]`.

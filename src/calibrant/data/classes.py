@@ -7,7 +7,7 @@ class against the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -32,7 +32,6 @@ __all__ = [
     "ClassProbabilities",
     "as_class_names",
     "as_class_probabilities",
-    "as_weights",
     "class_distributions",
     "class_indices",
     "class_names",
@@ -219,6 +218,8 @@ class ClassProbabilities:
         Index of the true class; -1 where it is missing, -2 where it is no class.
     classes : list
         What the columns stand for.
+    weight : array[n], optional
+        Importance of each row, not yet checked.
     """
 
     raw: NDArray[Any]
@@ -228,6 +229,7 @@ class ClassProbabilities:
     given_labels: NDArray[Any]
     on_invalid: OnInvalid
     tolerance: float = SUM_TOLERANCE
+    weight: NDArray[Any] | None = None
 
     @property
     def n(self) -> int:
@@ -248,36 +250,31 @@ class ClassProbabilities:
         block = np.ascontiguousarray(block)
         return _softmax(block) if self.from_logits else block
 
-    def checked_blocks(
-        self, entries: int = ENTRIES_PER_BLOCK
-    ) -> Iterator[tuple[slice, NDArray[Any], Integers, Floats]]:
-        """(rows, probabilities, most likely class, its probability); refuses the first bad row.
-
-        With `on_invalid="drop"` bad rows come out with class -1.
-        """
-        for rows, block in self.blocks(entries):
-            predicted, top = _largest(block)
-            total = np.einsum("ij->i", block)
-            valid = self._sound(top, total) & (self.labels[rows] >= 0)
-            if not valid.all():
-                if self.on_invalid == "raise":
-                    row = int(np.flatnonzero(~valid)[0])
-                    raise self.refusal(rows.start + row, block[row], float(total[row]))
-                predicted[~valid] = -1
-            yield rows, block, predicted, np.minimum(top, 1.0)
-
     def _sound(self, top: Floats, total: NDArray[Any]) -> NDArray[np.bool_]:
         """Mask of rows that, with this largest entry and this sum, are probabilities."""
         with np.errstate(invalid="ignore"):
             sound: NDArray[np.bool_] = (top >= 0) & (np.abs(total - 1.0) <= self.tolerance)
         return sound
 
-    def top(self, weight: NDArray[Any] | None = None) -> tuple[Rows, Integers]:
-        """Confidence of each valid row as `Rows`, and the class that it is in, in one pass."""
+    def largest(self) -> tuple[Integers, Floats]:
+        """Most likely class of each row and its probability, in one pass.
+
+        The first row that breaks a rule is refused; with `on_invalid="drop"` such rows have class -1.
+        """
         predicted, probability = np.empty(self.n, np.int64), np.empty(self.n)
-        for block, _, largest, top in self.checked_blocks():
-            predicted[block], probability[block] = largest, top
-        rows = Rows(probability, predicted == self.labels, weight)
+        for rows, block in self.blocks():
+            predicted[rows], top = _largest(block)
+            probability[rows] = np.minimum(top, 1.0)
+            valid = self._sound(top, np.einsum("ij->i", block)) & (self.labels[rows] >= 0)
+            if self.on_invalid == "raise" and not valid.all():
+                raise self.refusal(rows.start + int(np.argmin(valid)))
+            predicted[rows][~valid] = -1
+        return predicted, probability
+
+    def top(self) -> tuple[Rows, Integers]:
+        """Confidence of each valid row as `Rows`, and the class that it is in."""
+        predicted, probability = self.largest()
+        found = Rows(probability, predicted == self.labels, self.weight)
         wrong = np.flatnonzero(predicted < 0)
         if wrong.size:
             dropped = self._reasons(wrong)
@@ -285,9 +282,11 @@ class ClassProbabilities:
                 message = f"No valid rows are left: all {self.n} were dropped ({dropped})."
                 hint = "Leave out `on_invalid` to see what is wrong with the first."
                 raise TooFewRows(message, dropped, hint=hint)
-            rows = replace(rows, dropped=dropped, kept=np.arange(self.n)).select(predicted >= 0)
-        rows = rows.without_invalid() if self.on_invalid == "drop" else rows
-        return rows, predicted if rows.kept is None else predicted[rows.kept]
+            found = replace(found, dropped=dropped, kept=np.arange(self.n))
+            found = found.select(predicted >= 0)
+        found = found.without_invalid() if self.on_invalid == "drop" else found
+        found.require_valid()
+        return found, predicted if found.kept is None else predicted[found.kept]
 
     def _reasons(self, rows: Integers) -> Dropped:
         """Counts of rows by the first rule that each breaks."""
@@ -302,8 +301,8 @@ class ClassProbabilities:
         counts = zip(rules, np.bincount(reason, minlength=len(rules)).tolist(), strict=True)
         return Dropped({name: count for name, count in counts if count})
 
-    def refusal(self, row: int, probs: NDArray[Any], total: float) -> InputError:
-        """InputError for a row that breaks a rule, from its probabilities and their sum."""
+    def refusal(self, row: int) -> InputError:
+        """InputError for a row that breaks a rule."""
         if np.isnan(self.raw[row].astype(np.float64)).any():
             return missing_value("y_prob", row)
         if self.labels[row] == -1:
@@ -314,22 +313,17 @@ class ClassProbabilities:
             message += f"row {row} has {show_value(self.given_labels[row])}."
             hint = f"Name the classes of the columns with `classes=`. {DROP}"
             return InputError(message, argument="y_true", row=row, hint=hint)
+        probs = self._probabilities(slice(row, row + 1))[0]
+        total = float(np.einsum("i->", probs))
         worst = float(probs[np.argmax(np.abs(probs - np.clip(probs, 0, 1)))])
-        hint = f"{LOGITS} {DROP}"
+        rule, hint = f"sum to 1 in each row; row {row} sums to {show_value(total)}", LOGITS
         if self.from_logits:
-            rule, hint = (
-                f"hold logits that are finite or -inf; row {row} has +inf, or only -inf",
-                DROP,
-            )
+            rule, hint = f"hold logits, finite or -inf; row {row} has +inf, or only -inf", ""
         elif abs(total - 100.0) <= 1.0:
-            rule, hint = (
-                f"sum to 1 in each row; row {row} sums to {show_value(total)}",
-                "Divide percentages by 100.",
-            )
+            hint = "Divide percentages by 100."
         elif not 0 <= worst <= 1:
             rule = f"lie in [0, 1]; row {row} has {show_value(worst)}"
-        else:
-            rule = f"sum to 1 in each row; row {row} sums to {show_value(total)}"
+        hint = f"{hint} {DROP}".strip()
         return InputError(f"`y_prob` must {rule}.", argument="y_prob", row=row, hint=hint)
 
 
@@ -337,6 +331,7 @@ def as_class_probabilities(
     y_true: Any,
     y_prob: Any,
     *,
+    sample_weight: Any = None,
     from_logits: bool = False,
     classes: Sequence[Any] | None = None,
     on_invalid: OnInvalid = "raise",
@@ -373,7 +368,12 @@ def as_class_probabilities(
     tolerance = sum_tolerance(y_prob)
     if from_logits:
         refuse_probabilities(matrix, tolerance, "y_prob")
-    return ClassProbabilities(matrix, labels, known, from_logits, given, on_invalid, tolerance)
+    weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
+    if weight is not None:
+        require_weights(weight, len(matrix))
+    return ClassProbabilities(
+        matrix, labels, known, from_logits, given, on_invalid, tolerance, weight
+    )
 
 
 def sum_tolerance(y_prob: Any) -> float:
@@ -381,15 +381,6 @@ def sum_tolerance(y_prob: Any) -> float:
     types = [getattr(y_prob, "dtype", None), *getattr(y_prob, "dtypes", ())]
     half = any(str(one).endswith("float16") for one in types)
     return HALF_SUM_TOLERANCE if half else SUM_TOLERANCE
-
-
-def as_weights(sample_weight: Any, n: int) -> NDArray[Any] | None:
-    """Weights of the rows of a matrix: numbers, one for each, not yet checked."""
-    if sample_weight is None:
-        return None
-    weight = as_column(sample_weight, "sample_weight")
-    require_weights(weight, n)
-    return weight
 
 
 def _softmax(logits: NDArray[Any]) -> NDArray[Any]:
@@ -457,9 +448,14 @@ def confidence(
     0.18223
     """
     matrix = as_class_probabilities(
-        y_true, y_prob, from_logits=from_logits, classes=classes, on_invalid=on_invalid
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        from_logits=from_logits,
+        classes=classes,
+        on_invalid=on_invalid,
     )
-    return matrix.top(as_weights(sample_weight, matrix.n))[0]
+    return matrix.top()[0]
 
 
 def top_label(
@@ -507,10 +503,14 @@ def top_label(
     <Sketches of 2 groups by predicted: 0, 1>
     """
     matrix = as_class_probabilities(
-        y_true, y_prob, from_logits=from_logits, classes=classes, on_invalid=on_invalid
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        from_logits=from_logits,
+        classes=classes,
+        on_invalid=on_invalid,
     )
-    rows, predicted = matrix.top(as_weights(sample_weight, matrix.n))
-    rows.require_valid()
+    rows, predicted = matrix.top()
     sketches: dict[Any, Sketch] = {}
     order = np.argsort(predicted, kind="stable")
     bounds = np.searchsorted(predicted[order], np.arange(len(matrix.classes) + 1))
@@ -555,64 +555,46 @@ def classwise(
     <Sketches of 3 groups by class: 0, 1, 2>
     """
     matrix = as_class_probabilities(
-        y_true, y_prob, from_logits=from_logits, classes=classes, on_invalid=on_invalid
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        from_logits=from_logits,
+        classes=classes,
+        on_invalid=on_invalid,
     )
-    weight = as_weights(sample_weight, matrix.n)
-    many = len(matrix.classes)
+    many, weight = len(matrix.classes), matrix.weight
     if nodes is None:
         nodes = DEFAULT_NODES
         while (32 if weight is None else 80) * many * nodes > MOST_BYTES and nodes > 256:
             nodes //= 2
-    nodes = require_nodes(nodes)
-    filled, dropped = _counted(matrix, nodes) if weight is None else _weighed(matrix, weight, nodes)
-    return Sketches(
-        {
-            name: Sketch(Columns.from_dense(*sums), nodes=nodes, dropped={} if k else dropped)
-            for k, (name, sums) in enumerate(zip(matrix.classes, filled, strict=True))
-        },
-        by="class",
-    )
-
-
-def _counted(
-    matrix: ClassProbabilities, nodes: int
-) -> tuple[Iterable[tuple[NDArray[Any], ...]], Mapping[str, int]]:
-    """Counts and offsets of each class."""
-    counts, offsets = np.zeros((2, len(matrix.classes), nodes + 1, 2), dtype=np.int64)
-    for rows, block, predicted, _ in matrix.checked_blocks(ENTRIES_PER_LARGE_BLOCK):
-        labels = matrix.labels[rows]
-        if predicted.min() < 0:
-            block, labels = block[predicted >= 0], labels[predicted >= 0]
-        fill_classes(block, labels, nodes.bit_length() - 1, counts, offsets)
-    dropped = matrix.top()[0].dropped if counts[0].sum() < matrix.n else {}
-    return zip(counts, offsets, strict=True), dropped
-
-
-def _weighed(
-    matrix: ClassProbabilities, weight: NDArray[Any], nodes: int
-) -> tuple[Iterable[tuple[NDArray[Any], ...]], Mapping[str, int]]:
-    """Counts, offsets and the sums of weights of each class."""
-    top, _ = matrix.top(weight)
-    top.require_valid()
+    log2_nodes = require_nodes(nodes).bit_length() - 1
+    top, _ = matrix.top()
     kept = np.ones(matrix.n, dtype=np.bool_)
     if top.kept is not None:
         kept[:] = False
         kept[top.kept] = True
-    many = len(matrix.classes)
     counts, offsets = np.zeros((2, many, nodes + 1, 2), dtype=np.int64)
-    sums = np.zeros((3, many, nodes + 1, 2))
+    sums = np.zeros((0 if weight is None else 3, many, nodes + 1, 2))
     for rows, block in matrix.blocks(ENTRIES_PER_LARGE_BLOCK):
-        probs = np.minimum(block[kept[rows]], 1.0)
-        labels, weights = matrix.labels[rows][kept[rows]], weight[rows][kept[rows]]
+        valid = kept[rows]
+        probs, labels = block[valid], matrix.labels[rows][valid]
+        if weight is None:
+            fill_classes(probs, labels, log2_nodes, counts, offsets)
+            continue
+        weights = np.ascontiguousarray(weight[rows][valid], dtype=np.float64)
         for k in range(many):
             fill_weights(
-                np.ascontiguousarray(probs[:, k], dtype=np.float64),
+                np.minimum(probs[:, k], 1.0, dtype=np.float64),
                 (labels == k).astype(np.float64),
-                np.ascontiguousarray(weights, dtype=np.float64),
-                nodes.bit_length() - 1,
+                weights,
+                log2_nodes,
                 *(table[k] for table in (counts, offsets, *sums)),
             )
-    return zip(counts, offsets, *sums, strict=True), top.dropped
+    sketches = {}
+    for k, name in enumerate(matrix.classes):
+        columns = Columns.from_dense(*(table[k] for table in (counts, offsets, *sums)))
+        sketches[name] = Sketch(columns, nodes=nodes, dropped={} if k else top.dropped)
+    return Sketches(sketches, by="class")
 
 
 @dataclass(frozen=True, eq=False)
@@ -664,10 +646,14 @@ def class_distributions(
     (array([0, 1]), {'missing label': 1})
     """
     matrix = as_class_probabilities(
-        y_true, y_prob, from_logits=from_logits, classes=classes, on_invalid=on_invalid
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        from_logits=from_logits,
+        classes=classes,
+        on_invalid=on_invalid,
     )
-    top, _ = matrix.top(as_weights(sample_weight, matrix.n))
-    top.require_valid()
+    top, _ = matrix.top()
     kept = np.arange(matrix.n) if top.kept is None else top.kept
     probs = np.concatenate([block for _, block in matrix.blocks()]).astype(np.float64)
     return ClassDistributions(

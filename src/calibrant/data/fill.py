@@ -20,7 +20,6 @@ from calibrant.data._fill import (
     outline,
     pack,
     rows_of_a_word,
-    sum_cells,
     sum_log_losses,
     unpack,
 )
@@ -35,7 +34,6 @@ __all__ = [
     "mean_log_loss",
     "outline_of",
     "residual_moments",
-    "sums_of_cells",
     "sums_of_squares",
 ]
 
@@ -208,27 +206,6 @@ def sums_of_squares(pairs: Rows, log2_cells: int) -> Floats:
         return add_squares(p, y, log2_cells, np.zeros((slots, 2), np.uint64), sums)
 
     return _summed(pairs, add, (slots, 3))
-
-
-def sums_of_cells(pairs: Rows, cells: int) -> Floats:
-    """Weight, weight of events, weighted prediction and squared weight in each cell; p = 1 is the last.
-
-    In floats, not in fixed point, so that nothing of a prediction is cut off.
-    """
-
-    def add(p: Any, y: Any, weights: Any, sums: Floats) -> int:
-        for first in range(0, p.size, CACHED_ROWS):
-            few = slice(first, first + CACHED_ROWS)
-            doubles = p[few].astype(np.float64), y[few].astype(np.float64)
-            invalid = sum_cells(*doubles, weights[few], pairs.soft, sums)
-            if invalid >= 0:
-                return first + invalid
-        return -1
-
-    sums = _summed(pairs, add, (cells + 1, 4))
-    if not sums[:, 0].sum() >= LEAST_TOTAL_WEIGHT:
-        pairs.refuse_zero_weights()
-    return sums
 
 
 def mean_log_loss(pairs: Rows) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -11,17 +11,13 @@ from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
-from calibrant.data.fill import sums_of_cells
 from calibrant.data.rows import BLOCK_ROWS, Dropped, InputOptions, Rows, require_alone
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sample
 
-__all__ = ["Points", "as_points", "points_around_edges", "points_around_shares"]
+__all__ = ["Points", "as_points"]
 
 Floats = NDArray[np.float64]
-
-CELLS = 1 << 16
-ROWS_WORTH_TWO_PASSES = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +39,7 @@ class Points:
         Sum of squared weights at each prediction; None where every row counts for one.
     squared_residuals : float64[m] or None
         Sum of (weight · (p - y))² at each prediction; None where `mass` tells it, or where it is not
-        known: from a sketch with weights, and where rows were gathered for bins.
+        known: from a sketch with weights.
     soft : bool
         Whether outcomes may lie between 0 and 1. A sketch with weights does not tell.
     scale : Scale
@@ -208,57 +204,3 @@ def as_points(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -
         require_alone(first, y_prob, options)
         return first
     return Points.of(as_sample(first, y_prob, **options))
-
-
-# -- many rows, without sorting them -----------------------------------------------------------
-# Two passes: sums in narrow cells, then the rows of those few cells in which a bin may end. All other
-# rows of a cell share a bin, so that one point can stand for them.
-
-
-def points_around_edges(rows: Rows, edges: Floats) -> Points:
-    """Points that are exact where predictions are cut at `edges`, on either side of each."""
-    if rows.n < ROWS_WORTH_TWO_PASSES:
-        return Points.of(rows)
-    cut = np.zeros(CELLS + 1, dtype=bool)
-    cut[(np.asarray(edges) * CELLS).astype(np.int64)] = True
-    return _gathered(rows, sums_of_cells(rows, CELLS), cut)
-
-
-def points_around_shares(rows: Rows, numbers: Sequence[int]) -> Points:
-    """Points that are exact where the rows are cut into so many parts of equal mass, for each number."""
-    if rows.n < ROWS_WORTH_TWO_PASSES:
-        return Points.of(rows)
-    sums = sums_of_cells(rows, CELLS)
-    after = np.cumsum(sums[:, 0])
-    targets = np.concatenate([np.arange(1, k) * (after[-1] / k) for k in numbers])
-    slack = 1e-12 * after[-1]
-    low, high = np.searchsorted(after, targets - slack), np.searchsorted(after, targets + slack)
-    cut = np.zeros(CELLS + 2, dtype=np.int64)
-    np.add.at(cut, low, 1)
-    np.add.at(cut, np.minimum(high, CELLS) + 1, -1)
-    return _gathered(rows, sums, np.cumsum(cut[:-1]) > 0)
-
-
-def _gathered(rows: Rows, sums: Floats, cut: NDArray[np.bool_]) -> Points:
-    """Points of the rows in the cells that are cut as they are, and of any other cell at its mean."""
-    whole = np.flatnonzero(~cut & (sums[:, 0] > 0))
-    weight, events, predictions, squared = sums[whole].T
-    p, mass = predictions / weight, np.column_stack([weight - events, events])
-    if np.any(sums[cut, 0] > 0):
-        kept = []
-        for start in range(0, rows.n, BLOCK_ROWS):
-            for first, at, _, _ in rows.blocks(range(start, min(start + BLOCK_ROWS, rows.n))):
-                cell = (at.astype(np.float64, copy=False) * CELLS).astype(np.int64)
-                kept.append(first + np.flatnonzero(cut[cell]))
-        inside = Points.of(rows.select(np.concatenate(kept)))
-        p, mass = np.append(p, inside.p), np.append(mass, inside.mass, axis=0)
-        squared = squared if inside.squared is None else np.append(squared, inside.squared)
-    order = np.argsort(p, kind="stable")
-    return Points(
-        p[order],
-        mass[order],
-        rows.n,
-        squared=squared[order] if rows.fractional else None,
-        soft=rows.soft,
-        dropped=rows.dropped,
-    )

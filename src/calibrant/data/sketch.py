@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
-from calibrant._locks import ForkSafeLock
+from calibrant._locks import UPDATES
 from calibrant.data.arrays import as_array, as_column
 from calibrant.data.cell_sums import (
     DEFAULT_NODES,
@@ -92,7 +92,6 @@ class Sketch:
             )
             hint = "Pass the `nodes` that the cells were made with."
             raise InputError(message, argument="cells", hint=hint)
-        self._lock = ForkSafeLock()
         self._state = (columns, Dropped(dropped))
 
     # -- building ------------------------------------------------------------------------------
@@ -313,7 +312,7 @@ class Sketch:
             if not error.dropped:
                 raise
             more = self._with(Columns.empty(), error.dropped)
-        with self._lock:
+        with UPDATES:
             merged = self + more
             self._state = merged._state
 

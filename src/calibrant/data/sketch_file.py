@@ -27,6 +27,7 @@ from calibrant._files import (
     load_versioned,
     read_bytes,
     remove_file,
+    require_path,
     require_version,
     write_whole,
 )
@@ -74,10 +75,7 @@ def save(
     >>> load(path) == sketch
     True
     """
-    if not isinstance(path, str | os.PathLike):
-        message = f"`path` must be the path of a file; got {show_value(path)}."
-        raise InputError(message, argument="path")
-    target = Path(path)
+    target = require_path(path)
     if not is_summed(sketch):
         message = f"`sketch` must be a Sketch or Sketches; it is a {type(sketch).__name__}."
         raise InputError(message, argument="sketch")
@@ -109,7 +107,7 @@ def load(path: str | os.PathLike[str]) -> Sketch | Sketches:
     >>> load(save(days, os.path.join(tempfile.mkdtemp(), "days.json")))
     <Sketches of 1 group by day: 'mon'>
     """
-    source = Path(path)
+    source = require_path(path)
     if source.suffix not in (".json", ".parquet"):
         raise _unknown_suffix(source)
     content = read_bytes(source, WHAT)

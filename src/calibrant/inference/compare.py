@@ -21,7 +21,7 @@ from calibrant._arguments import (
 )
 from calibrant._format import decimals, group_text, p_equation
 from calibrant.data.arrays import as_array, as_column
-from calibrant.data.classes import as_class_probabilities, as_weights, top_label
+from calibrant.data.classes import as_class_probabilities, top_label
 from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows, require_one_sample
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
@@ -851,7 +851,8 @@ def _classwise(
     y_true: Any, y_prob: Mapping[str, Any], cluster: Any, options: Any
 ) -> Iterator[Case]:
     """Was it this class, and each model's probability of it."""
-    reading = {k: options[k] for k in ("from_logits", "classes") if options.get(k) is not None}
+    names = ("sample_weight", "from_logits", "classes")
+    reading = {k: options[k] for k in names if options.get(k) is not None}
     models = {}
     for name, prob in y_prob.items():
         try:
@@ -861,8 +862,8 @@ def _classwise(
             raise error.at(group=repr(name)) from error
         models[name] = matrix
     first = next(iter(models.values()))
-    settings = {"sample_weight": as_weights(options.get("sample_weight"), first.n)}
-    settings = {k: v for k, v in {**settings, "cluster": cluster}.items() if v is not None}
+    settings = {"sample_weight": first.weight, "cluster": cluster}
+    settings = {k: v for k, v in settings.items() if v is not None}
     columns = {
         name: np.minimum(np.concatenate([block for _, block in matrix.blocks()]).T, 1.0)
         for name, matrix in models.items()

@@ -27,7 +27,7 @@ from calibrant._files import (
     write_whole,
 )
 from calibrant._format import SMALLEST_P_VALUE, group_text
-from calibrant._locks import ForkSafeLock
+from calibrant._locks import UPDATES
 from calibrant.data.rows import InputOptions, require_alone
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch
@@ -545,12 +545,11 @@ class Monitor:
                 f"`level` must be between 0 and 1; got {show_value(level)}.", argument="level"
             )
         self.level = float(level)
-        self._lock = ForkSafeLock()
         self._state = MonitorState()
 
     def reset(self) -> None:
         """Forget everything: the next batch is the first. Do so after acting on an alarm."""
-        with self._lock:
+        with UPDATES:
             self._state = MonitorState()
 
     @property
@@ -608,7 +607,7 @@ class Monitor:
                 argument="batch",
             )
         by, rows = _by_class(_read(y_true, y_prob, data, options))
-        with self._lock:
+        with UPDATES:
             self._state = self._state.after(rows, by, batch, self.level)
             return self._state.result()
 

@@ -160,9 +160,7 @@ def _class_pieces(
 
 def _checked_top(rows: ClassProbabilities) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Most likely class and its probability; rows without one have NaN, or 2 out of range."""
-    predicted, top = np.empty(rows.n, np.int64), np.empty(rows.n)
-    for block, _, most_likely, largest in rows.checked_blocks():
-        predicted[block], top[block] = most_likely, largest
+    predicted, top = rows.largest()
     broken = np.flatnonzero((predicted < 0) & (rows.labels >= 0))
     missing = np.isnan(rows.raw[broken].astype(np.float64)).any(axis=1)
     top[broken] = np.where(missing, np.nan, 2.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
 
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_choice, require_count
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.points import Points, as_points, points_around_edges, points_around_shares
-from calibrant.data.rows import Dropped, InputOptions, as_rows
-from calibrant.data.sketch import Sketch
+from calibrant.data.points import Points, as_points
+from calibrant.data.rows import Dropped, InputOptions
 from calibrant.errors import InputError, show_value
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
@@ -42,7 +41,6 @@ DEFAULT_BINS = 15
 MOST_BINS = 1 << 12
 LARGEST_NUMBER = 1 << 24
 """Of bins that anyone may ask for: their edges fit into memory."""
-FEW_BINS = 128
 CROSS_VALIDATED = sorted({1} | {base << k for k in range(11) for base in (2, 3)})
 DRAWS = 499
 FINEST = 1 << 12
@@ -117,22 +115,6 @@ def _edges(bins: int) -> Floats:
     return np.linspace(0.0, 1.0, bins + 1)[1:-1]
 
 
-def _points_for(
-    numbers: Sequence[Any], strategy: Strategy, first: Any, y_prob: Any, options: InputOptions
-) -> Points:
-    """Points that give the sums over these bins; from many rows, without a sort of all of them."""
-    for number in numbers:
-        _bin_number(number, 1)
-    require_choice("strategy", strategy, ("uniform", "quantile"))
-    if isinstance(first, Points | Sketch):
-        return as_points(first, y_prob, **options)
-    rows = as_rows(first, y_prob, **options)
-    numbers = [_bin_number(number, rows.n) for number in numbers]
-    if strategy == "quantile":
-        return points_around_shares(rows, numbers)
-    return points_around_edges(rows, np.concatenate([_edges(number) for number in numbers]))
-
-
 def _doubtful(points: Points, bins: int, strategy: Strategy, cuts: NDArray[Any]) -> Floats:
     """Weight, in each bin, of cells of a sketch that reach over one of its edges."""
     if points.position_error == 0.0:
@@ -197,7 +179,7 @@ def expected_calibration_error(
     reading: InputOptions = options
     if data is not None:
         y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options)
-    points = _points_for([n_bins], strategy, y_true, y_prob, reading)
+    points = as_points(y_true, y_prob, **reading)
     return bounded_ece(points, n_bins=n_bins, strategy=strategy, norm=norm).value
 
 
@@ -260,7 +242,7 @@ def debiased_ece(
     >>> debiased_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5], n_bins=1)
     0.0
     """
-    points = _points_for([n_bins], strategy, y_true, y_prob, options)
+    points = as_points(y_true, y_prob, **options)
     if points.soft:
         message = "`y_true` must be 0 or 1: the debiased error takes neither soft labels nor a sketch with "
         hint = (
@@ -298,17 +280,14 @@ def sweep_ece(
     >>> round(sweep_ece([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9]), 3)
     0.25
     """
-    points = _points_for(range(1, FEW_BINS + 1), "quantile", y_true, y_prob, options)
-    best = _ordered_bins(points, FEW_BINS)
-    if best == FEW_BINS:  # still in order: all rows must be sorted after all
-        points = as_points(y_true, y_prob, **options)
-        best = _ordered_bins(points, MOST_BINS)
+    points = as_points(y_true, y_prob, **options)
+    best = _ordered_bins(points)
     return bounded_ece(points, n_bins=best, strategy="quantile", norm=norm).value
 
 
-def _ordered_bins(points: Points, most: int) -> int:
+def _ordered_bins(points: Points) -> int:
     """Number of bins before the first that leaves mean outcomes out of order."""
-    most = min(int(points.n), points.p.size, most)
+    most = min(int(points.n), points.p.size, MOST_BINS)
     for bins in range(2, most + 1):
         if np.any(np.diff(bins_of(points, bins, "quantile").outcome) < 0.0):
             return bins - 1
@@ -338,7 +317,7 @@ def cross_validated_ece(
     >>> round(cross_validated_ece([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5]), 3)
     0.0
     """
-    points = _points_for(CROSS_VALIDATED, strategy, y_true, y_prob, options)
+    points = as_points(y_true, y_prob, **options)
     if points.squared is not None:
         message = "`sample_weight` cannot be used where rows are left out one by one, nor can soft labels."
         raise InputError(message, argument="sample_weight", hint="Use `calibrant.ece`.")

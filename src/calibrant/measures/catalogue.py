@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from html import escape
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
 
 from calibrant._arguments import require_choice
+from calibrant._format import aligned, html_table
 from calibrant.data.classes import classwise, confidence, top_label
 from calibrant.data.points import Points
 from calibrant.data.rows import Dropped, InputOptions, Rows
@@ -35,7 +35,7 @@ from calibrant.measures.distance import (
 )
 from calibrant.measures.isotonic import miscalibration
 from calibrant.measures.kernel import kde_ece, kernel_calibration_error, mmce
-from calibrant.measures.result_record import Bounded, Record, bound_text, frame_of
+from calibrant.measures.result_record import Bounded, Record, bound_text, frame_of, rows_text
 from calibrant.measures.smooth_ece import smooth_ece, smooth_ece_result
 from calibrant.measures.weak_error import weak_calibration_result
 
@@ -119,32 +119,28 @@ class Measures(Record):
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [
-            (m.name, f"{m.value:.6g}", bound_text(m.error), f"{1e3 * m.seconds:.2f} ms", m.misses)
-            for m in self.lines
+            ("measure", "value", "error", "cost", "misses"),
+            *(
+                (
+                    m.name,
+                    f"{m.value:.6g}",
+                    bound_text(m.error),
+                    f"{1e3 * m.seconds:.2f} ms",
+                    m.misses,
+                )
+                for m in self.lines
+            ),
         ]
-
-    def _left_out(self) -> str:
-        counts = (f"{count:,} for {reason}" for reason, count in self.dropped.items())
-        return f"dropped: {'; '.join(counts)}" if self.dropped else ""
 
     def __repr__(self) -> str:
-        gone = sum(self.dropped.values())
-        left_out = f", {gone} rows dropped" if gone else ""
-        return f"<{len(self.lines)} measures of {self.n} rows{left_out}>"
+        return f"<{len(self.lines)} measures, {rows_text(self.n, self.dropped)}>"
 
     def __str__(self) -> str:
-        rows = [
-            f"{name:<26} {value:>11} {bound:<10} {cost:>11}  {misses}"
-            for name, value, bound, cost, misses in self._rows()
-        ]
-        return "\n".join([*rows, *filter(None, [self._left_out()])])
+        table = aligned(self._rows(), left=(0, 2, 4))
+        return f"{table}\n{rows_text(self.n, self.dropped)}"
 
     def _repr_html_(self) -> str:
-        head = ("measure", "value", "error", "cost", "misses")
-        lines = ["<th>" + "</th><th>".join(head) + "</th>"]
-        lines += ["<td>" + "</td><td>".join(map(escape, row)) + "</td>" for row in self._rows()]
-        note = f"<p>{escape(self._left_out())}</p>" if self.dropped else ""
-        return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{note}"
+        return f"{html_table(self._rows())}<p>{rows_text(self.n, self.dropped)}</p>"
 
 
 def _smooth_ece(rows: Rows | Sketch) -> Bounded:
@@ -261,15 +257,13 @@ def measure_all(
 
 def _chosen(which: Any) -> Sequence[str]:
     groups = {"recommended": RECOMMENDED, "all": tuple(MEASURES)}
-    names = [which] if isinstance(which, str) or not isinstance(which, Iterable) else list(which)
-    if len(names) == 1 and isinstance(which, str) and which in groups:
-        return groups[which]
-    unknown = [name for name in names if not isinstance(name, str) or name not in MEASURES]
-    if unknown:
-        seen = show_value(unknown[0])
-        message = f'`which` must be "recommended", "all" or names of measures; got {seen}.'
-        raise InputError(message, argument="which", hint=f"The names are {', '.join(MEASURES)}.")
-    return names
+    names = groups.get(which, [which]) if isinstance(which, str) else which
+    for name in names if isinstance(names, Iterable) else [names]:
+        if not isinstance(name, str) or name not in MEASURES:
+            message = f'`which` must be "recommended", "all" or names of measures; got {show_value(name)}.'
+            hint = f"The names are {', '.join(MEASURES)}."
+            raise InputError(message, argument="which", hint=hint)
+    return list(names)
 
 
 def _line(name: str, rows: Rows | Sketch, points: Points) -> Measured:

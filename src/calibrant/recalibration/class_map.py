@@ -16,7 +16,6 @@ from calibrant._format import distinct_parts, group_text
 from calibrant.data.arrays import as_array
 from calibrant.data.classes import (
     as_class_probabilities,
-    as_weights,
     finite_logits,
     refuse_probabilities,
     sum_tolerance,
@@ -108,16 +107,15 @@ class ClassRecalibrator(LearnedMap):
                 argument="y_true",
             )
         require_flag("from_logits", self.from_logits)
-        matrix = as_class_probabilities(y_true, y_prob, classes=classes)
+        matrix = as_class_probabilities(
+            y_true, y_prob, sample_weight=sample_weight, classes=classes
+        )
         rows = self._checked(matrix.raw, matrix.tolerance)
         unknown = np.flatnonzero(matrix.labels < 0)
         if unknown.size:
-            row = int(unknown[0])
-            raise matrix.refusal(row, matrix.raw[row], float(matrix.raw[row].sum()))
-        weight = as_weights(sample_weight, matrix.n)
-        if weight is not None:
-            zeros = np.zeros(matrix.n)
-            weight = Rows(zeros, zeros, weight).weight
+            raise matrix.refusal(int(unknown[0]))
+        zeros = np.zeros(matrix.n)
+        weight = Rows(zeros, zeros, matrix.weight).weight
         training = ClassTraining(rows, matrix.labels, weight, matrix.classes)
         self._require_enough(training)
         self._set_state(self._learn(training), rows.shape[1])

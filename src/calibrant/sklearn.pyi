@@ -1,0 +1,3 @@
+from calibrant.integrations.classifier import RecalibratedClassifier as RecalibratedClassifier
+from calibrant.integrations.sklearn import ReliabilityDisplay as ReliabilityDisplay
+from calibrant.integrations.sklearn import neg_smooth_ece_scorer as neg_smooth_ece_scorer
