@@ -47,22 +47,14 @@ from calibrant.inference.null_noise import (
     DRAWS,
     MANY_SURPRISES,
     ResidualCells,
-    is_soft,
-    null_moments,
-    observed_variance,
 )
 from calibrant.inference.quantiles import normal_quantile
-from calibrant.inference.residuals import cell_positions
 
 __all__ = ["CalibrationTest", "Interval", "NoiseFloor"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SCALES = 0.5 * 1.7 ** -np.arange(40.0)
-"""From the widest error that a probability scale can have; adjacent scales correlate by about .9."""
-MOST_CELLS = 256
-"""Of rows at the finest scale: more would cost time and show errors that hardly any sample has."""
 LEVELS, LEAST_SURPRISES = 4, 4.0
 """Halves to sixteenths of the rows, each with so many expected surprises, as for Pearson's χ²."""
 WAVES = range(2, 9)
@@ -118,8 +110,6 @@ class CalibrationTest:
     ----------
     cells : ResidualCells
         Residuals of the rows, and their noise.
-    scales : float64[k]
-        Bandwidths of the test functions, the narrowest first.
 
     Examples
     --------
@@ -130,29 +120,18 @@ class CalibrationTest:
     """
 
     cells: ResidualCells
-    scales: Floats
 
     @classmethod
     def of(cls, sketch: Sketch, clusters: ClusterResiduals | None = None) -> CalibrationTest:
         """The test of a sketch's rows, which are independent unless clusters are given."""
-        f = sketch.scale.prediction(cell_positions(sketch)).clip(0.0, 1.0)
-        seen = observed_variance(sketch, f) / sketch.total_weight**2
-        variance = seen if is_soft(sketch) else null_moments(sketch, f)[0] / sketch.total_weight**2
-        if clusters is not None:
-            variance = variance * clusters.design_effect(float(seen.sum()))
-        narrowest = 0.5 * _approximate_floor(sketch, variance)
-        k = min(int(np.searchsorted(-SCALES, -narrowest)), SCALES.size - 1)
-        while k > 0 and _first_of_each(sketch, _nodes(sketch, SCALES[k])).size > MOST_CELLS:
-            k -= 1
-        cells = ResidualCells.of(sketch, _nodes(sketch, SCALES[k]), clusters)
-        return cls(cells, SCALES[: k + 1][::-1])
+        return cls(ResidualCells.of(sketch, clusters))
 
     # -- statistics --------------------------------------------------------------------------------
 
     @cached_property
     def _meshes(self) -> list[tuple[Floats, Floats]]:
         """For each scale a mesh half a bandwidth wide, and the integrals of K_s over it [mesh, cells]."""
-        widths = (self.scales / self.cells.scale.length).tolist()
+        widths = (self.cells.scales / self.cells.scale.length).tolist()
         return [_kernel(width, self.cells.position) for width in widths]
 
     @cached_property
@@ -162,7 +141,7 @@ class CalibrationTest:
             tests, family = self._test_functions(mesh, everything=k % 2 == 0)
             columns.append(kernel.T @ tests.T)
             families.append(family)
-            widths.append(np.full(family.size, self.scales[k]))
+            widths.append(np.full(family.size, self.cells.scales[k]))
         functions = np.concatenate(columns, axis=1)
         drawn, null = cells.null_variances(functions)
         t = np.abs(cells.residual @ functions)
@@ -235,17 +214,17 @@ class CalibrationTest:
 
         SmoothECE of a sample is at least s exactly where its smECE_s is.
         """
-        if not self.cells.null.any():
+        logs, smooth = np.log(self.cells.scales), self._null.smooth.T
+        if not smooth.any():
             return 0.0
-        logs = np.log(self.scales)
-        gaps = np.log(np.maximum(self._null.smooth.T, 1e-300)) - logs
+        gaps = np.log(np.maximum(smooth, 1e-300)) - logs
         if logs.size == 1:
-            return float(np.exp(np.minimum(gaps[:, 0] + logs, logs)).mean())
+            return float(np.minimum(smooth[:, 0], self.cells.scales).mean())
         at = np.clip((gaps > 0.0).sum(axis=1) - 1, 0, logs.size - 2)
         draw = np.arange(len(gaps))
         before, after = gaps[draw, at], gaps[draw, at + 1]
         crossing = logs[at] + before / (before - after) * (logs[at + 1] - logs[at])
-        return float(np.exp(crossing).mean())
+        return float(np.exp(np.minimum(crossing, 0.0)).mean())
 
     @property
     def _tests_smooth(self) -> bool:
@@ -316,33 +295,30 @@ class CalibrationTest:
         """Largest min(s, m) at this level; 0 where calibration is not rejected."""
         if self.p_value > level:
             return 0.0
-        bounds = (pair for family in self.lower_bounds(level) for pair in family.items())
-        return max((min(scale, m) for scale, m in bounds), default=0.0)
+        _, scale, bound = self.lower_bounds(level)
+        return float(np.minimum(scale, bound).max(initial=0.0))
 
-    def lower_bounds(self, level: float) -> list[dict[float, float]]:
-        """Largest lower confidence bound m of the statistics of each family, by bandwidth."""
+    def lower_bounds(self, level: float) -> tuple[Integers, Floats, Floats]:
+        """Family, bandwidth s and lower confidence bound m of each statistic beyond its critical value."""
         critical, linear = self._critical(level), self._linear
-        found: list[dict[float, float]] = [{} for _ in FAMILIES]
-        least = normal_quantile(1.0 - 0.5 * max(self._allowed(level), 1e-15), self.cells.degrees)
         q = critical[linear.family]
         above = linear.x > q
-        s, t, null, seen = (
-            one[above] for one in (linear.bandwidth, linear.t, linear.null, linear.seen)
-        )
+        t, seen = linear.t[above], linear.seen[above]
+        # Draws take few values where events are few: no less than the normal, or Student's, quantile.
+        least = normal_quantile(1.0 - 0.5 * max(self._allowed(level), 1e-15), self.cells.degrees)
         squared = np.maximum(q[above], least) ** 2
-        half = 0.5 * squared * (null - seen) / t
+        half = 0.5 * squared * (linear.null[above] - seen) / t
+        family, scale = linear.family[above], linear.bandwidth[above]
         bounds = t - half - np.sqrt(half**2 + squared * seen)
-        for k, scale, m in zip(
-            linear.family[above].tolist(), s.tolist(), bounds.tolist(), strict=True
-        ):
-            found[k][scale] = max(m, found[k].get(scale, -math.inf))
-        if math.isfinite(critical[SMOOTH]) and self._tests_smooth:
-            values, draws = self._curves[0], self._null
-            noise = self._unseen * (draws.mean + critical[SMOOTH] * draws.deviation)
-            growth = noise * (self._noise_ratio - 1.0) / np.maximum(values, 1e-300)
-            bounds = (values - noise) / (1.0 + growth)
-            found[SMOOTH] = dict(zip(self.scales.tolist(), bounds.tolist(), strict=True))
-        return found
+        if math.isinf(critical[SMOOTH]) or not self._tests_smooth:
+            return family, scale, bounds
+        # The noise goes from that under calibration at m = 0 to the one observed at m = smECE_s.
+        values, draws, scales = self._curves[0], self._null, self.cells.scales
+        noise = self._unseen * (draws.mean + critical[SMOOTH] * draws.deviation)
+        growth = noise * (self._noise_ratio - 1.0) / np.maximum(values, 1e-300)
+        family = np.append(family, np.full(scales.size, SMOOTH))
+        bounds = np.append(bounds, (values - noise) / (1.0 + growth))
+        return family, np.append(scale, scales), bounds
 
     @property
     def _noise_ratio(self) -> Floats:
@@ -396,7 +372,7 @@ class CalibrationTest:
 
         z = normal_quantile(0.5 + 0.5 * confidence, self.cells.degrees)
         units = self.cells.trials
-        variance, logs = self._curves[1], np.log(self.scales)
+        variance, logs = self._curves[1], np.log(self.cells.scales)
 
         def excess(s: float) -> float:
             seen = float(np.interp(math.log(s), logs, variance))
@@ -465,35 +441,6 @@ def _ranks(values: Floats) -> Integers:
 def _bernstein(z: Floats | float, third: Floats) -> Floats:
     """Deviation z / √(1 + zρ / 3) of Bernstein's inequality, ρ the third absolute moment over σ³."""
     return np.asarray(z / np.sqrt(1.0 + z * third / 3.0))
-
-
-def _power_of_two(least: float) -> int:
-    return 1 << max(math.ceil(math.log2(least)), 2)
-
-
-def _nodes(sketch: Sketch, bandwidth: float) -> int:
-    """Cells of a grid on which one is no wider than the bandwidth."""
-    return min(_power_of_two(sketch.scale.length / bandwidth), sketch.nodes)
-
-
-def _first_of_each(sketch: Sketch, nodes: int) -> Integers:
-    """Numbers of the sketch's cells at which the non-empty cells of a coarser grid begin."""
-    return np.flatnonzero(np.diff(sketch.cells // (sketch.nodes // nodes), prepend=-1))
-
-
-def _approximate_floor(sketch: Sketch, variance: Floats) -> float:
-    """Noise floor in closed form, b = (I² / π^{3/2})^{1/3} with I = ∫√v, by a histogram of cells b wide.
-
-    v is the density of the null variance along the scale: the smoothed residual has variance v / (2√π b), and
-    its mean absolute value, integrated, equals b.
-    """
-    length, total = sketch.scale.length, float(variance.sum())
-    b: float = (length * total / math.pi**1.5) ** (1.0 / 3.0)
-    for _ in range(4):  # it changes by less than a tenth thereafter
-        nodes = _power_of_two(min(max(length / max(b, 1e-12), 4.0), sketch.nodes))
-        roots = np.sqrt(np.add.reduceat(variance, _first_of_each(sketch, nodes)))
-        b = (float(roots.sum()) ** 2 * length / nodes / math.pi**1.5) ** (1.0 / 3.0)
-    return b
 
 
 def _kernel(width: float, position: Floats) -> tuple[Floats, Floats]:

@@ -48,6 +48,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Singles = NDArray[np.float32]
 
+SCALES = 0.5 * 1.7 ** -np.arange(40.0)
+"""From the widest error that a probability scale can have; adjacent scales correlate by about .9."""
+MOST_CELLS = 256
+"""Of rows at the finest scale: more would cost time and show errors that hardly any sample has."""
 DRAWS = 499
 """Samples under calibration; with the sample itself they make 500, so that usual levels are whole numbers of
 them. Davidson and MacKinnon (2000) recommend at least 399 at level .05."""
@@ -68,6 +72,8 @@ class ResidualCells:
 
     Attributes
     ----------
+    scales : float64[k]
+        Bandwidths that these cells resolve, the narrowest first.
     position, prediction : float64[m]
         Mean place on the scale's grid, from 0 to 1, and mean prediction.
     mass, residual : float64[m]
@@ -92,6 +98,7 @@ class ResidualCells:
         Their number, where each has its row of `scores`.
     """
 
+    scales: Floats
     position: Floats
     prediction: Floats
     mass: Floats
@@ -110,23 +117,22 @@ class ResidualCells:
     clusters: int | None = None
 
     @classmethod
-    def of(
-        cls, sketch: Sketch, nodes: int, clusters: ClusterResiduals | None = None
-    ) -> ResidualCells:
-        """The rows of a sketch on a coarser grid of so many cells."""
-        weights, place = sketch.weights, cell_positions(sketch)
+    def of(cls, sketch: Sketch, clusters: ClusterResiduals | None = None) -> ResidualCells:
+        """The rows of a sketch, which are independent unless clusters are given."""
+        weights, place, soft = sketch.weights, cell_positions(sketch), is_soft(sketch)
         f = sketch.scale.prediction(place).clip(0.0, 1.0)
         mass, total = over_outcomes(weights), float(weights.sum())
-        null, third = null_moments(sketch, f)
-        seen = observed_variance(sketch, f)
-        coarse = sketch.cells // (sketch.nodes // nodes)
-        first = np.flatnonzero(np.diff(coarse, prepend=-1))
+        (null, third), seen = null_moments(sketch, f), observed_variance(sketch, f)
+        effect = 1.0 if clusters is None else clusters.design_effect(float(seen.sum()) / total**2)
+        scales, nodes = _resolved(sketch, (seen if soft else null) * (effect / total**2))
+        first = _first_of_each(sketch, nodes)
         columns = [mass, mass * place, mass * f, mass * f - weights[:, 1], null, third, seen]
         sums = np.add.reduceat(np.stack(columns), first, axis=1)
         sums[1:3] /= np.maximum(sums[0], 1e-300)
         squares = over_outcomes(sketch.squared_weights) + 2.0 * cross_weights(sketch)
         units = float(total**2 / squares.sum())
         own = cls(
+            scales=scales,
             position=sums[1],
             prediction=sums[2],
             mass=sums[0] / total,
@@ -135,19 +141,20 @@ class ResidualCells:
             third=sums[5] / total**3,
             observed=sums[6] / total**2,
             units=units,
-            trials=units,
+            trials=units / effect,
             scale=sketch.scale,
-            soft=is_soft(sketch),
+            design_effect=effect,
+            soft=soft,
         )
         if clusters is not None:
-            return own._of_clusters(clusters, coarse[first], nodes)
+            return own._of_clusters(clusters, sketch.cells[first] // (sketch.nodes // nodes), nodes)
         if same_weights(sketch):
             return replace(own, rows=np.add.reduceat(over_outcomes(sketch.counts), first))
         # Student's factor: the design effects are estimated.
         from scipy.special import ndtri, stdtrit
 
         degrees = max(units - 1.0, 1.0)
-        factor = 1.0 if own.soft else float(stdtrit(degrees, 0.975) / ndtri(0.975))
+        factor = 1.0 if soft else float(stdtrit(degrees, 0.975) / ndtri(0.975))
         return replace(own, degrees=degrees, null=own.null * factor**2)
 
     def _of_clusters(
@@ -167,16 +174,13 @@ class ResidualCells:
             sums = csr_array((clusters.residual, (clusters.code, at)))
             values, vectors = np.linalg.eigh((sums.T @ sums).toarray())
             scores = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        effect = clusters.design_effect(float(self.observed.sum()))
         return replace(
             self,
             residual=np.bincount(at, clusters.residual, cells.size).astype(np.float64),
             third=np.zeros(cells.size),  # signs are as often + as -
             observed=(scores**2).sum(axis=0),
             units=clusters.units,
-            trials=self.trials / effect,
             degrees=max(clusters.units - 1.0, 1.0),
-            design_effect=effect,
             scores=scores,
             clusters=clusters.number if few else None,
         )
@@ -238,6 +242,41 @@ class ResidualCells:
         if self.soft:
             least[self.surprises(functions) >= MANY_SURPRISES] = 0.0
         return drawn, np.maximum(drawn, least)
+
+
+def _resolved(sketch: Sketch, variance: Floats) -> tuple[Floats, int]:
+    """Bandwidths from half of the noise floor up, and the cells of a grid that resolves them."""
+    narrowest = 0.5 * _approximate_floor(sketch, variance)
+    k = min(int(np.searchsorted(-SCALES, -narrowest)), SCALES.size - 1)
+    while True:
+        nodes = min(_power_of_two(sketch.scale.length / SCALES[k]), sketch.nodes)
+        if k == 0 or _first_of_each(sketch, nodes).size <= MOST_CELLS:
+            return SCALES[: k + 1][::-1], nodes
+        k -= 1
+
+
+def _power_of_two(least: float) -> int:
+    return 1 << max(math.ceil(math.log2(least)), 2)
+
+
+def _first_of_each(sketch: Sketch, nodes: int) -> Integers:
+    """Numbers of the sketch's cells at which the non-empty cells of a coarser grid begin."""
+    return np.flatnonzero(np.diff(sketch.cells // (sketch.nodes // nodes), prepend=-1))
+
+
+def _approximate_floor(sketch: Sketch, variance: Floats) -> float:
+    """Noise floor in closed form, b = (I² / π^{3/2})^{1/3} with I = ∫√v, by a histogram of cells b wide.
+
+    v is the density of the null variance along the scale: the smoothed residual has variance v / (2√π b), and
+    its mean absolute value, integrated, equals b.
+    """
+    length, total = sketch.scale.length, float(variance.sum())
+    b: float = (length * total / math.pi**1.5) ** (1.0 / 3.0)
+    for _ in range(4):  # it changes by less than a tenth thereafter
+        nodes = _power_of_two(min(max(length / max(b, 1e-12), 4.0), sketch.nodes))
+        roots = np.sqrt(np.add.reduceat(variance, _first_of_each(sketch, nodes)))
+        b = (float(roots.sum()) ** 2 * length / nodes / math.pi**1.5) ** (1.0 / 3.0)
+    return b
 
 
 def is_soft(sketch: Sketch) -> bool:

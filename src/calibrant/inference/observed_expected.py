@@ -128,17 +128,16 @@ def observed_expected(
         variance = factor * bernoulli(rho) + excess * rho**2
         return (observed - rho * expected) ** 2 - t2 * variance
 
-    low, high = 0.0, math.inf
-    below, above = (
-        ratio * (1.0 - ROUNDING),
-        max(ratio * (1.0 + ROUNDING), ROUNDING * total / expected),
-    )
-    if ratio > 0.0:
-        low = ratio if beyond(below) >= 0.0 else brentq(beyond, 0.0, below)
-    if (steep := expected**2 - t2 * excess) > 0.0:
-        # The Bernoulli term is at most a quarter of the weight: a quadratic bounds the end.
-        most = 0.25 * t2 * factor * total * float(omega.max()) + 1e-9 * total**2
-        end = observed * expected / steep
-        end += math.sqrt(max(end**2 - (observed**2 - most) / steep, 0.0))
-        high = ratio if beyond(above) >= 0.0 else brentq(beyond, above, 1.01 * end)
-    return Ratio(ratio, float(low), float(high), confidence)
+    below = ratio * (1.0 - ROUNDING)
+    above = max(ratio * (1.0 + ROUNDING), ROUNDING * total / expected)
+    low, high = ratio, math.inf
+    if beyond(below) < 0.0:
+        low = float(brentq(beyond, 0.0, below))
+    if expected**2 > t2 * excess:
+        high = ratio
+        if beyond(above) < 0.0:
+            end = 2.0 * above
+            while beyond(end) < 0.0:
+                end *= 2.0
+            high = float(brentq(beyond, above, end))
+    return Ratio(ratio, low, high, confidence)

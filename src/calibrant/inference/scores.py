@@ -53,60 +53,39 @@ class Score:
     at_most: float | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, eq=False)
-class _Losses:
-    """Mean losses, squared and logarithmic: of an isotonic regression and of the event rate.
-
-    `squares` is that of the predictions.
-    """
-
-    squares: float
-    regression: tuple[float, float]
-    rate: tuple[float, float]
-
-    @classmethod
-    def of(cls, sketch: Sketch, predictions: Floats) -> _Losses:
-        weights = sketch.weights / sketch.total_weight
-        per_cell = over_outcomes(weights)
-        if not per_cell.all():
-            used = per_cell > 0
-            weights, predictions, per_cell = weights[used], predictions[used], per_cell[used]
-        regression = pooled(weights[:, 1] / per_cell, per_cell)
-        squares = float((weights * (predictions - np.arange(2.0)) ** 2).sum())
-        rate = np.stack([1.0 - regression, regression], axis=1)
-        of_regression = (
-            float((weights * (1.0 - rate) ** 2).sum()),
-            float((weights * _surprisal(rate, weights)).sum()),
-        )
-        negative, positive = float(weights[:, 0].sum()), float(weights[:, 1].sum())
-        if not (negative > 0.0 and positive > 0.0):  # what rounding leaves is no uncertainty
-            return cls(squares, of_regression, (math.nan, math.nan))
-        uncertain = -positive * math.log(positive) - negative * math.log(negative)
-        of_rate = negative * positive**2 + positive * (1.0 - positive) ** 2, uncertain
-        return cls(squares, of_regression, of_rate)
-
-    def brier(self) -> Score:
-        """Brier score."""
-        return self.score(0, self.squares)
-
-    def score(self, kind: int, value: float) -> Score:
-        """Score of the squares, 0, or the logarithms, 1, with this loss of the predictions.
-
-        Dimitriadis, Gneiting and Jordan (2021) show that the isotonic part is never negative, for any
-        proper score.
-        """
-        refinement = self.regression[kind]
-        calibration = value - refinement
-        if abs(calibration) < 1e-12:
-            calibration, refinement = 0.0, value
-        return Score(value, calibration, refinement, 1.0 - value / self.rate[kind])
-
-
 def scores_of(sketch: Sketch, pairs: Rows | None = None) -> tuple[Score, Score]:
-    """Brier score and log loss: `brier_score` and `log_loss`, with one isotonic regression for both."""
-    predictions = _predictions(sketch)
-    losses = _Losses.of(sketch, predictions)
-    return losses.brier(), _log_loss(sketch, pairs, losses, predictions)
+    """Brier score and log loss, each split by one isotonic regression.
+
+    The log loss is that of the rows, or bounds from a sketch: see `log_loss`. The isotonic part is never
+    negative, for any proper score (Dimitriadis, Gneiting and Jordan 2021).
+    """
+    f = np.clip(sketch.scale.prediction(cell_positions(sketch, by_label=True)), 0.0, 1.0)
+    whole = sketch.weights / sketch.total_weight
+    used = over_outcomes(whole) > 0
+    weights, mass = whole[used], over_outcomes(whole[used])
+    regression = pooled(weights[:, 1] / mass, mass)
+    rate = np.stack([1.0 - regression, regression], axis=1)
+    negative, positive = weights.sum(axis=0).tolist()
+    certain = not (negative > 0.0 and positive > 0.0)  # rounding's remains are no uncertainty
+    uncertain = math.nan if certain else negative * positive
+    entropy = (
+        math.nan if certain else -positive * math.log(positive) - negative * math.log(negative)
+    )
+    least, most = (
+        (mean_log_loss(pairs),) * 2 if pairs is not None else _log_loss_of_cells(sketch, f)
+    )
+    squares = float((weights * (f[used] - np.arange(2.0)) ** 2).sum())
+    brier = _split(squares, float((weights * (1.0 - rate) ** 2).sum()), uncertain)
+    loss = _split(least, float((weights * _surprisal(rate, weights)).sum()), entropy)
+    if most > least * (1.0 + _EXACT):
+        loss = replace(loss, at_most=min(most, UNLIMITED))
+    return brier, loss
+
+
+def _split(value: float, refinement: float, of_rate: float) -> Score:
+    if abs(value - refinement) < 1e-12:
+        refinement = value
+    return Score(value, value - refinement, refinement, 1.0 - value / of_rate)
 
 
 def brier_score(sketch: Sketch) -> Score:
@@ -117,7 +96,7 @@ def brier_score(sketch: Sketch) -> Score:
     >>> brier_score(Sketch.from_counts([0.25, 0.75], [4, 4], [1, 3]))
     Score(value=0.1875, calibration=0.0, refinement=0.1875, skill=0.25)
     """
-    return _Losses.of(sketch, _predictions(sketch)).brier()
+    return scores_of(sketch)[0]
 
 
 def log_loss(sketch: Sketch, pairs: Rows | None = None) -> Score:
@@ -134,16 +113,7 @@ def log_loss(sketch: Sketch, pairs: Rows | None = None) -> Score:
     >>> round(score.value, 4), round(score.calibration, 4), score.at_most
     (0.5623, 0.0, None)
     """
-    predictions = _predictions(sketch)
-    return _log_loss(sketch, pairs, _Losses.of(sketch, predictions), predictions)
-
-
-def _log_loss(sketch: Sketch, pairs: Rows | None, losses: _Losses, predictions: Floats) -> Score:
-    if pairs is not None:
-        return losses.score(1, mean_log_loss(pairs))
-    least, most = _log_loss_of_cells(sketch, predictions)
-    score = losses.score(1, least)
-    return score if most <= least * (1.0 + _EXACT) else replace(score, at_most=min(most, UNLIMITED))
+    return scores_of(sketch, pairs)[1]
 
 
 def _log_loss_of_cells(sketch: Sketch, predictions: Floats) -> tuple[float, float]:
@@ -184,8 +154,3 @@ def _surprisal(chance: Floats, weights: Floats) -> Floats:
     """-log of a probability; 0 where nothing has weight."""
     with np.errstate(divide="ignore"):
         return np.where(weights > 0.0, -np.log(chance), 0.0)
-
-
-def _predictions(sketch: Sketch) -> Floats:
-    """Mean prediction of the rows of each (cell, label)."""
-    return np.clip(sketch.scale.prediction(cell_positions(sketch, by_label=True)), 0.0, 1.0)
