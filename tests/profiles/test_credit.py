@@ -107,12 +107,10 @@ def test_a_sketch_gives_the_same_table():
     y, p = rows()
     sketch = cal.Sketch.from_arrays(y, p)
     exact, found = table_of(y, p), cal.assess(sketch, profile="credit").profile["grades"]
-    doubtful = int(found.note.split("From a sketch: ")[1].split()[0])
     moved = np.abs(np.subtract(found.columns["n"], exact["n"])).sum()
-    assert moved <= 2 * doubtful < 0.01 * y.size
+    assert moved < 0.01 * y.size
     assert found.columns["Jeffreys p"] == pytest.approx(exact["Jeffreys p"], abs=0.02)
     cut = cal.assess(cal.Sketch.from_arrays(y, p), profile=credit(cuts=[0.125])).profile["grades"]
-    assert "From a sketch" not in cut.note
     assert cut.columns["n"][0] == (p < 0.125).sum()
 
 

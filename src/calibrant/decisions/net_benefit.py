@@ -71,8 +71,6 @@ class NetBenefit(Record):
     lost, lost_low, lost_high : float64[t]
         Net benefit lost to miscalibration: the recalibrated curve less the raw one, and its band. Below 0
         where the map that could be learned is worse than none.
-    bound : float64[t]
-        Largest distance of the values of a sketch from those of its rows; 0 from rows.
     rate, confidence : float
         Share of events; confidence of the bands.
     n, clusters : int, int or None
@@ -90,7 +88,6 @@ class NetBenefit(Record):
     lost: Floats
     lost_low: Floats
     lost_high: Floats
-    bound: Floats
     rate: float
     confidence: float
     n: int
@@ -163,25 +160,19 @@ def require_thresholds(thresholds: Any, argument: str = "thresholds") -> Floats:
     return np.unique(np.asarray(values, dtype=np.float64))
 
 
-def net_benefit_values(sample: Sample, thresholds: Floats) -> tuple[Floats, Floats]:
-    """Gain of acting on each entry of a sample [t, m], and the bound of a sketch at each threshold.
+def net_benefit_values(sample: Sample, thresholds: Floats) -> Floats:
+    """Gain of acting on each entry of a sample [t, m], whose mean is the net benefit at each threshold.
 
-    Net benefit is the mean gain: 1 for a true positive, -t/(1 - t) for a false one. A cell that a threshold
-    cuts acts as its mean does; the bound is what its rows are worth.
+    The gain is 1 for a true positive, -t/(1 - t) for a false one. A cell of a sketch acts as its mean does.
     """
     odds = (thresholds / (1.0 - thresholds))[:, None]
     worth = sample.y - (1.0 - sample.y) * odds
-    if sample.rows is not None:
-        return (sample.p >= thresholds[:, None]) * worth, np.zeros(thresholds.size)
-    # A unit up: predictions that were cut to fixed point must still reach their own threshold.
-    scale, nodes = sample.sketch.scale, sample.sketch.nodes
-    position, at = (np.asarray(scale.locate(one)) for one in (sample.p, thresholds))
-    cut = np.floor(position * nodes + UNIT) == np.floor(at * nodes)[:, None]
-    cut &= (at * nodes % 1.0 > nodes * UNIT)[:, None]
-    acts = (
-        np.asarray(scale.prediction(np.minimum(position + 2.0 * UNIT, 1.0))) >= thresholds[:, None]
-    )
-    return acts * worth, (cut * sample.share * np.abs(worth)).sum(axis=1)
+    p = sample.p
+    if sample.rows is None:
+        # A unit up: predictions that were cut to fixed point must still reach their own threshold.
+        scale = sample.sketch.scale
+        p = np.asarray(scale.prediction(np.minimum(np.asarray(scale.locate(p)) + 2.0 * UNIT, 1.0)))
+    return np.asarray((p >= thresholds[:, None]) * worth)
 
 
 def net_benefit(
@@ -224,8 +215,7 @@ def net_benefit(
 class Split:
     """Rows, or the outcomes in the cells of a sketch, each with its fold and its cluster.
 
-    `parts` are the sketches of the folds, `sketch` that of all; `ends` are between what the rows of an entry
-    lie, where it has several.
+    `parts` are the sketches of the folds, `sketch` that of all.
     """
 
     p: Floats
@@ -238,7 +228,6 @@ class Split:
     parts: Sequence[Sketch]
     sketch: Sketch
     clusters: int | None = None
-    ends: tuple[Floats, Floats] | None = None
 
 
 def _split(y_true: Any, y_prob: Any, cluster: Any, seed: int, options: InputOptions) -> Split:
@@ -306,13 +295,11 @@ def _split_cells(
     count, left = counts[at, label], columns.cells[at] / nodes
     offset = columns.weighted_offsets[at, label] / count * UNIT
     # A unit up: what was cut to fixed point must still reach its own threshold.
-    places = left + offset + UNIT, left, np.minimum(left + 1.0 / nodes, 1.0)
-    p, low, high = (np.clip(np.asarray(scale.prediction(place)), 0.0, 1.0) for place in places)
-    share, alone = count / float(sketch.n), count == 1
-    ends = (np.where(alone, p, low), np.where(alone, p, high))
+    p = np.clip(np.asarray(scale.prediction(left + offset + UNIT)), 0.0, 1.0)
+    share = count / float(sketch.n)
     unit = None if unit is None else unit[at]
     squared = share / float(sketch.n)
-    return Split(p, label, share, squared, fold[at], unit, units, parts, sketch, clusters, ends)
+    return Split(p, label, share, squared, fold[at], unit, units, parts, sketch, clusters)
 
 
 def _folds(units: int, seed: int) -> Integers:
@@ -372,16 +359,6 @@ def cross_fitted_maps(
     return maps, ""
 
 
-def _mapped(split: Split, maps: Sequence[Recalibrator], p: Floats) -> Floats:
-    """Predictions after the map that was learned from the other folds; as they are, without maps."""
-    mapped = p.copy()
-    for fold, learned in enumerate(maps):
-        own = split.fold == fold
-        if own.any():
-            mapped[own] = learned.transform(p[own])
-    return mapped
-
-
 # -- the curves ------------------------------------------------------------------------------------
 
 
@@ -395,7 +372,11 @@ def _curve(
 ) -> NetBenefit:
     """Curves and bands. Rows fall into kinds by the thresholds that they reach before and after the map."""
     count, odds, sketch = at.size, at / (1.0 - at), split.sketch
-    chance = _mapped(split, maps, split.p)
+    chance = split.p.copy()
+    for fold, learned in enumerate(maps):
+        own = split.fold == fold
+        if own.any():
+            chance[own] = learned.transform(split.p[own])
     raw = np.searchsorted(at, split.p, side="right")
     after = np.searchsorted(at, chance, side="right") if maps else raw
     kinds, place = np.unique(raw * (count + 1) + after, return_inverse=True)
@@ -428,8 +409,7 @@ def _curve(
     expected = by_chance.ravel() @ centred**2 * np.maximum(dependence, 1.0)
     least = np.tile(np.maximum(odds, 1.0) / units, 2)
     error = np.sqrt(np.maximum(np.diag(covariance), expected) + least**2)
-    bound = _bounds(at, split, maps)
-    reach = _simultaneous(covariance, error, confidence, seed) + bound
+    reach = _simultaneous(covariance, error, confidence, seed)
     rate = float(sketch.weights[:, 1].sum() / sketch.total_weight)
     value, lost = mean[:count], mean[count:] if maps else np.full(count, np.nan)
     return NetBenefit(
@@ -442,7 +422,6 @@ def _curve(
         lost=lost,
         lost_low=lost - reach[count:],
         lost_high=lost + reach[count:],
-        bound=bound[:count],
         rate=rate,
         confidence=confidence,
         n=sketch.n,
@@ -468,22 +447,3 @@ def _simultaneous(covariance: Floats, error: Floats, confidence: float, seed: in
         largest = np.abs(alone + together @ (vectors[:, used] * np.sqrt(values[used])).T)
         reach[part] = float(np.quantile(largest.max(axis=1), confidence)) * error[part]
     return reach
-
-
-def _bounds(at: Floats, split: Split, maps: Sequence[Recalibrator]) -> Floats:
-    """Worth of the rows whose cells a threshold cuts, before the maps, and before or after them."""
-    count, odds = at.size, at / (1.0 - at)
-    bound = np.zeros((2, count))
-    if split.ends is None:
-        return bound.ravel()
-    several = split.ends[1] > split.ends[0]
-    for k, used in enumerate([[], maps] if maps else [[]]):
-        first, last = (
-            np.searchsorted(at, _mapped(split, used, end), side="right") for end in split.ends
-        )
-        for entry in np.flatnonzero((first != last) & several):
-            cut = slice(int(first[entry]), int(last[entry]))
-            worth = split.share[entry] * (1.0 if split.label[entry] else odds[cut])
-            bound[1, cut] += worth
-            bound[0, cut] += worth if k == 0 else 0.0
-    return bound.ravel()

@@ -89,8 +89,6 @@ class Ranking:
         Number of rows.
     whole : bool
         Whether every row counts for one whole outcome: no weights, no shares of credit.
-    exact : bool
-        Whether the order of all rows is known; a sketch knows it up to its cells.
     clusters : ClusterRows or None
         The rows apart by cluster, where they depend on each other.
     side : {"above", "below"}
@@ -108,7 +106,6 @@ class Ranking:
     next_prediction: Floats
     n: int
     whole: bool
-    exact: bool
     clusters: ClusterRows | None
     side: Side
     dropped: Mapping[str, int]
@@ -173,7 +170,6 @@ def rank_rows(rows: Rows, codes: tuple[Integers, int] | None, side: Side = "abov
         side,
         n=rows.n,
         whole=not rows.fractional,
-        exact=True,
         clusters=clusters,
         dropped=rows.dropped,
     )
@@ -200,7 +196,6 @@ def rank_sketch(sketch: Sketch, parts: Stacked | None = None, side: Side = "abov
         side,
         n=sketch.n,
         whole=not sketch.weighted,
-        exact=not np.any(mass.sum(axis=1) > 1.0),
         clusters=clusters,
         dropped=Dropped({why: k for why, k in sketch.dropped.items() if why != ABSTAINED}),
         declined=sketch.dropped.get(ABSTAINED, 0),

@@ -70,9 +70,6 @@ class Selective:
         The same in torch-uncertainty's convention.
     aurc_interval, augrc_interval : Interval
         For the population.
-    order_error : float
-        How far `aurc` could be off because a sketch does not know the order inside its cells; 0 from
-        arrays.
     risk : float
         Share of all answers that is wrong.
     curve : RiskCurve
@@ -94,7 +91,6 @@ class Selective:
     augrc_trapezoid: float
     aurc_interval: Interval
     augrc_interval: Interval
-    order_error: float
     risk: float
     curve: RiskCurve
     n: int
@@ -298,7 +294,6 @@ def selective_of(ranking: Ranking, *, abstained: int = 0, confidence: float) -> 
         augrc_trapezoid=(augrc * total - 0.5 * first / total) / (total - 1.0),
         aurc_interval=Interval(*limits[0], confidence),
         augrc_interval=Interval(*limits[1], confidence),
-        order_error=0.0 if ranking.exact else ties.order_error / total,
         risk=wrong / total,
         curve=_curve(ranking, abstained, confidence),
         n=ranking.n,
@@ -346,11 +341,6 @@ class _Ties:
     def generalised_area(self) -> float:
         """Area under the cumulative errors over the rows, straight within ties."""
         return float((self.rows * (self.wrong_before + 0.5 * self.wrong)).sum())
-
-    @property
-    def order_error(self) -> float:
-        """Bound on how far the sum of risks is from that of any order within ties."""
-        return float((self.wrong * (self.rows - self.wrong) / self.rows * self.steps).sum())
 
     def standard_errors(self) -> tuple[float, float]:
         """Standard errors of AURC and AUGRC, by the influence of each row.

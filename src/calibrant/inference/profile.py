@@ -81,8 +81,8 @@ class Quantity:
     p_value, standard_error : float
         NaN where there is none.
     bound : float
-        Largest distance from the value of the rows, where it is known: of SmoothECE, binned sums and net
-        benefit from a sketch. Other values of a sketch are those of rows at the means of their cells.
+        Largest distance from the value of the rows, where it is known: of SmoothECE and binned sums from a
+        sketch. Other values of a sketch are those of rows at the means of their cells.
     source : str
         Paper that defines it.
     note : str

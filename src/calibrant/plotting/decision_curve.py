@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 SMALLEST_RATE = 0.02
 COLUMNS = (
     *("thresholds", "value", "low", "high", "treat_all"),
-    *("recalibrated", "lost", "lost_low", "lost_high", "bound"),
+    *("recalibrated", "lost", "lost_low", "lost_high"),
 )
 
 

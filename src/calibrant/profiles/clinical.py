@@ -105,16 +105,16 @@ def net_benefits(sample: Sample, thresholds: Floats) -> list[Quantity]:
 
     The standard error has one more row of the costlier kind in doubt: where few act, few can be seen to.
     """
-    gains, bounds = net_benefit_values(sample, thresholds)
+    gains = net_benefit_values(sample, thresholds)
     odds = thresholds / (1.0 - thresholds)
     units = (
         sample.units if sample.clusters is None else min(sample.units, float(sample.clusters[1]))
     )
     quantities = []
-    for t, gain, bound, cost in zip(thresholds, gains, bounds, np.maximum(odds, 1.0), strict=True):
+    for t, gain, cost in zip(thresholds, gains, np.maximum(odds, 1.0), strict=True):
         value = float(sample.share @ gain)
         error = float(np.hypot(sample.standard_error(gain - value), cost / units))
-        reach = sample.quantile * error + float(bound)
+        reach = sample.quantile * error
         quantities.append(
             Quantity(
                 f"net benefit at {t:g}",
@@ -122,7 +122,6 @@ def net_benefits(sample: Sample, thresholds: Floats) -> list[Quantity]:
                 value - reach,
                 value + reach,
                 standard_error=error,
-                bound=float(bound),
                 source="Vickers and Elkin 2006",
             )
         )

@@ -199,8 +199,6 @@ def _grade_table(
     if not tested.all():
         empty = [str(name) for name, has in zip(names, tested, strict=True) if not has]
         note += f". No rows in {', '.join(empty)}: these have no tests"
-    if sample.rows is None and (divided := _divided(sample, cuts)):
-        note += f". From a sketch: {divided} rows lie in cells that a cut divides"
     return Table("grades", columns, SOURCE, note)
 
 
@@ -232,15 +230,6 @@ def _grades(
                 f"`order` must hold every grade; {show_value(name)} is missing.", argument="order"
             )
     return names, np.array([places[name] for name in found.tolist()])[codes]
-
-
-def _divided(sample: Sample, cuts: Floats) -> int:
-    """Rows in cells that a cut divides: so many may be in the neighbouring grade."""
-    sketch = sample.sketch
-    place = np.asarray(sketch.scale.locate(cuts)) * sketch.nodes
-    divided = np.floor(place[place % 1.0 > 0.0]).astype(np.int64)
-    rows = sketch.counts.sum(axis=1)
-    return int(rows[np.isin(sketch.cells, divided) & (rows > 1)].sum())
 
 
 def _design_effects(

@@ -152,9 +152,8 @@ def _risk_coverage(sample: Sample, *, abstained: int) -> list[Quantity]:
         ranking = rank_sketch(sample.sketch, Stacked.of(sample.parts) if sample.parts else None)
     found = selective_of(ranking, abstained=abstained, confidence=sample.confidence)
     own, generalised = found.aurc_interval, found.augrc_interval
-    order = "rows of one cell of the sketch count in average order" if found.order_error else ""
     return [
-        Quantity("AURC", found.aurc, own.low, own.high, source=SELECTIVE, note=order),
+        Quantity("AURC", found.aurc, own.low, own.high, source=SELECTIVE),
         Quantity(
             "excess AURC",
             found.excess_aurc,

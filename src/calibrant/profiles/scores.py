@@ -126,7 +126,7 @@ def auc(sample: Sample) -> Quantity:
 
     The interval is DeLong's; with weights or clusters that of the influence function (Obuchowski). With few
     rows of one outcome Hanley and McNeil's variance counts where it is larger. Rows of one cell of a sketch
-    are tied, and the bound is what that can change.
+    are tied.
     """
     points = sample.points
     negative, positive = points.mass.T
@@ -136,9 +136,6 @@ def auc(sample: Sample) -> Quantity:
     of_events = (np.cumsum(negative) - 0.5 * negative) / without
     of_others = (having - np.cumsum(positive) + 0.5 * positive) / having
     value = float(positive @ of_events) / having
-    bound = 0.0
-    if points.position_error > 0.0:
-        bound = 0.5 * float(positive @ negative) / (having * without)
     plain = not (sample.fractional or sample.dependent)
     if plain:
         error = sqrt(
@@ -166,16 +163,14 @@ def auc(sample: Sample) -> Quantity:
             f"fewer than {FEW_EVENTS} {kind} the rarer outcome: the interval takes the larger of DeLong's "
             "variance and that of Hanley and McNeil 1982"
         )
-    low, high = max(low - bound, 0.0), min(high + bound, 1.0)
+    low, high = max(low, 0.0), min(high, 1.0)
     if plain and error == 0.0 and value in (0.0, 1.0):
         # Of m disjoint pairs all are in order with probability AUC^m.
         end = (0.5 * (1.0 - sample.confidence)) ** (1.0 / min(having, without))
         low, high = (end, 1.0) if value == 1.0 else (0.0, 1.0 - end)
         note = "DeLong's interval has no width here; this one is exact for disjoint pairs of rows"
     source = OBUCHOWSKI if sample.dependent else DELONG
-    return Quantity(
-        "AUC", value, low, high, standard_error=error, bound=bound, source=source, note=note
-    )
+    return Quantity("AUC", value, low, high, standard_error=error, source=source, note=note)
 
 
 def gini(sample: Sample) -> Quantity:
@@ -188,7 +183,6 @@ def gini(sample: Sample) -> Quantity:
         low=2.0 * area.low - 1.0,
         high=2.0 * area.high - 1.0,
         standard_error=2.0 * area.standard_error,
-        bound=2.0 * area.bound,
     )
 
 

@@ -240,9 +240,8 @@ def _corp_parts(sample: Sample) -> list[Quantity]:
         Quantity(
             f"{name} (CORP)",
             value,
-            max(low - split.error, 0.0) if low == low else low,
-            min(high + split.error, most) if high == high else high,
-            bound=split.error,
+            max(low, 0.0) if low == low else low,
+            min(high, most) if high == high else high,
             source=CORP,
             note=note or (IN_SAMPLE if name == "reliability" else ""),
         )
