@@ -25,7 +25,7 @@ NOTEBOOKS = sorted(DOCS.glob("notebooks/*.ipynb"))
 PROGRAMS = sorted(DOCS.glob("examples/*.py"))
 ENGINES = {
     *("dask", "pyspark", "ray", "torch", "torchmetrics", "triton"),
-    *("inspect_ai", "lm_eval", "evaluate", "datasets"),
+    *("inspect_ai", "lm_eval", "evaluate", "datasets", "mlflow"),
 }
 """What only `make test-all` installs."""
 SOURCE = DOCS.parent / "src"

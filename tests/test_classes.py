@@ -181,14 +181,14 @@ def test_a_report_shows_the_worst_classes_and_confident_errors(files):
 
 def test_many_classes_are_corrected_for_all_of_them():
     from calibrant.io.scan import scan_classes
-    from calibrant.reporting.classes import MOST_ASSESSED, classes_of
+    from calibrant.reporting.classes import MOST_ASSESSED, class_finding, classes_of
 
     many = MOST_ASSESSED + 6
     probs = RNG.dirichlet(np.full(many, 0.3), 500)
     labels = RNG.integers(0, many, 500)
     rows = {"y": labels, **{str(k): probs[:, k] for k in range(many)}}
     sketches = scan_classes(rows, y_true="y", y_prob=[str(k) for k in range(many)])
-    found = classes_of(sketches, confidence=0.95)
+    found = classes_of(sketches, class_finding(sketches.each, confidence=0.95))
     assert (found.number, len(found.finding.groups)) == (many, MOST_ASSESSED)
     for one in found.finding.values():
         assert one.p_value_adjusted == pytest.approx(min(1.0, many * one.p_value))

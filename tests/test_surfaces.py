@@ -18,7 +18,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.inference.assessment import Assessment
+from calibrant.inference.assessment import FINDINGS, Assessment
 from calibrant.inference.groups import GroupAssessments
 
 
@@ -122,6 +122,8 @@ def agree(said: Said, one: Assessment | None, finding: str, n: int, where: str) 
         "p": (said.p, one.p_value_judged),
         "ratio": (said.ratio, one.observed_expected.value),
     }
+    if not said.ratio:  # the table of groups has none
+        del texts["ratio"]
     for name, (text, value) in texts.items():
         assert shows(text, value), f"{where}: {name} is {value!r}, shown as {text!r}"
 
@@ -265,7 +267,7 @@ def read_page(text: str) -> dict[str, Said]:
     page = Tables()
     page.feed(text[: text.index("<script")])
     for table in page.tables:
-        if table[0][1:3] == ["Rows", "SmoothECE"]:
+        if table[0][1:3] == ["n", "SmoothECE"]:
             return {row[0]: as_said(row) for row in table[1:]}
     return {"": figures(page.text)}
 
@@ -275,29 +277,31 @@ def read_markdown(text: str) -> dict[str, Said]:
     blocks = [block.splitlines() for block in plainly.split("\n\n") if block.startswith("|")]
     for block in blocks:
         rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in block]
-        if rows[0][1:3] == ["Rows", "SmoothECE"]:
+        if rows[0][1:3] == ["n", "SmoothECE"]:
             return {row[0]: as_said(row) for row in rows[2:]}
     first = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in blocks[0]]
     headline = plainly.split("**")[1]
-    return {"": figures([headline, *(cell for row in first[2:] for cell in row)])}
+    return {"": figures([headline, *(cell for row in first[2:] for cell in row[:2])])}
 
 
 def as_said(row: list[str]) -> Said:
-    _, rows, value, interval, floor, _, p, ratio, verdict = row
-    low, _, high = interval.partition(" – ")
-    return Said(rows, value, (low, high), floor, p, ratio, verdict[2:])
+    _, rows, value, interval, floor, _, _, p, finding = row
+    low, _, high = interval.partition(" to ")
+    return Said(rows, value, (low, high), floor, p, "", finding)
 
 
 def figures(texts: list[str]) -> Said:
-    """The figures of one sample: a label, its value and a detail, one after the other."""
-    from calibrant.reporting.sentences import HEADLINES
-
-    after = {label: texts[texts.index(label) + 1 : texts.index(label) + 3]
-             for label in ("SmoothECE", "Noise floor", "p-value", "Observed / expected", "Rows")}  # fmt: skip
-    value, detail = after["SmoothECE"]
-    low, high = re.findall(r"interval (\S+) to (\S+)", detail)[0]
-    finding = next(word for word, headline in HEADLINES.items() if headline in texts)
-    return Said(
-        after["Rows"][0], value, (low, high), after["Noise floor"][0], after["p-value"][0],
-        after["Observed / expected"][0], finding,
-    )  # fmt: skip
+    """The figures of one sample: a name and its text, one after the other."""
+    names = (
+        "SmoothECE",
+        "95% interval",
+        "noise floor",
+        "calibrated?",
+        "observed / expected",
+        "rows",
+    )
+    value, interval, floor, p, ratio, rows = (texts[texts.index(name) + 1] for name in names)
+    low, _, high = interval.partition(" to ")
+    finding = next(word for text in texts for word in FINDINGS if text.lower().startswith(word))
+    p = p.removeprefix("p ").removeprefix("= ")
+    return Said(rows.split()[0], value, (low, high), floor, p, ratio.split()[0], finding)

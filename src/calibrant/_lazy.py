@@ -22,6 +22,7 @@ def attach_stub(
 
     Examples
     --------
+    >>> import calibrant.decisions
     >>> load, listed, names = attach_stub("calibrant.decisions", calibrant.decisions.__file__)
     >>> load("certify").__name__, "selective" in names
     ('certify', True)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reporting.repair import Repair, Scores, halves, repair_of
-from calibrant.reporting.sentences import densest_half, gain_text, notes_on
+from calibrant.reporting.notes import notes_on
+from calibrant.reporting.repair import Repair, halves, repair_of
 
 
 def _repaired(sketch: cal.Sketch) -> Repair | None:
@@ -88,39 +88,6 @@ def test_notes_warn_of_few_events() -> None:
     assert any("only 5 events" in note for note in notes_on(sketch))
 
 
-def test_half_of_the_error_lies_where_the_wording_says() -> None:
-    rng = np.random.default_rng(0)
-    p = rng.random(20_000)
-    y = rng.random(20_000) < np.where(p > 0.6, p - 0.2, p - 0.01)
-    diagram = cal.reliability_diagram(y, p)
-    low, high = densest_half(diagram, diagram.assessment.direction.regions[0])
-    assert 0.55 < low < high
-    assert high - low < 0.3
-
-
-def test_notes_ask_about_rows_that_repeat() -> None:
-    p = np.repeat(np.random.default_rng(0).random(300), 5)
-    sketch = cal.Sketch.from_arrays(np.random.default_rng(1).random(1500) < p, p)
-    assert any("5.0 times on average" in note for note in notes_on(sketch))
-    assert not any("on average" in note for note in notes_on(sketch, clusters=300))
-    assert any("300 clusters" in note for note in notes_on(sketch, clusters=300))
-    once = cal.Sketch.from_arrays(p[::5] < 0.5, p[::5])
-    assert not any("on average" in note for note in notes_on(once))
-
-
-@pytest.mark.parametrize("error", [(0.020, 0.021), (0.020, 0.0200001), (0.05, 0.02)])
-@pytest.mark.parametrize("brier", [(0.21, 0.2), (0.2, 0.2), (0.2, 0.21)])
-@pytest.mark.parametrize("log", [(0.61, 0.6), (0.6, 0.61), (np.inf, 0.6), (np.inf, np.inf)])
-def test_the_sentence_on_a_gain_says_what_the_table_shows(error, brier, log) -> None:
-    before, after = (Scores(*each) for each in zip(error, brier, log, strict=True))
-    said = gain_text(before, after)
-    falls = [new < old for old, new in (brier, log) if np.isfinite(new) or np.isfinite(old)]
-    assert ("the losses do not fall" in said) == (not any(falls))
-    assert ("one loss falls" in said) == (any(falls) and not all(falls))
-    assert ("would bring SmoothECE" in said) == (all(falls) and error[1] < error[0])
-    assert ("SmoothECE does not" in said) == (all(falls) and error[1] > error[0])
-
-
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.975, 0.99, 0.999, 0.9999])
 def test_a_confidence_is_written_as_it_was_asked_for(confidence: float) -> None:
     made = cal.report(np.arange(200) % 2, np.full(200, 0.5), confidence=confidence)
@@ -129,14 +96,18 @@ def test_a_confidence_is_written_as_it_was_asked_for(confidence: float) -> None:
     assert f"with {written} confidence" in made.markdown
 
 
+def test_notes_count_clusters() -> None:
+    sketch = cal.Sketch.from_counts([0.5], [1000], [500])
+    assert any("300 clusters" in note for note in notes_on(sketch, clusters=300))
+    assert not any("clusters" in note for note in notes_on(sketch))
+
+
 def test_predictions_next_to_an_end_are_not_taken_for_one_value() -> None:
     """They share a cell of the sketch, as those of naive Bayes do, and differ all the same."""
     rng = np.random.default_rng(0)
     p = np.concatenate([1.0 - 10.0 ** -rng.uniform(6, 12, 300), rng.random(30)])
     notes = " ".join(notes_on(cal.Sketch.from_arrays(np.ones(p.size, int), p)))
-    assert "different values" not in notes
     assert "share one prediction" not in notes
-    assert "times on average" not in notes
     exact = np.concatenate([np.ones(300), rng.random(30)])
     assert "share one prediction, 1." in " ".join(
         notes_on(cal.Sketch.from_arrays(np.ones(p.size, int), exact))

@@ -34,11 +34,11 @@ def several() -> Report:
 
 
 def test_the_verdict_stands_on_top_in_plain_words(overconfident: Report) -> None:
+    headline = "Miscalibrated. Overconfident: too near 0 and 1."
     for text in (overconfident.html, overconfident.markdown):
-        assert "These probabilities are miscalibrated." in text
-        assert "overconfident" in text
-    body = overconfident.html
-    assert body.index("These probabilities") < body.index("Reliability diagram</h2>")
+        assert headline in text
+        assert "What to do: recalibrate." in text
+    assert overconfident.html.index(headline) < overconfident.html.index("<svg")
 
 
 def test_a_calibrated_model_is_not_accused() -> None:
@@ -50,11 +50,11 @@ def test_a_calibrated_model_is_not_accused() -> None:
 def test_a_rare_event_is_not_declared_fine_by_an_absolute_limit() -> None:
     rng = np.random.default_rng(0)
     p = np.full(2000, 0.004)
-    assert "too few rows" in cal.report(rng.random(2000) < p, p).markdown
+    assert "Too few rows" in cal.report(rng.random(2000) < p, p).markdown
 
 
 def test_little_data_is_called_little() -> None:
-    assert "too few rows" in cal.report(*_rows(40)).markdown
+    assert "Too few rows" in cal.report(*_rows(40)).markdown
 
 
 def test_json_markdown_and_page_show_the_same_number(overconfident: Report) -> None:
@@ -86,7 +86,7 @@ def test_several_models_are_a_sortable_table(several: Report) -> None:
     table = re.search(r'<table class="sortable">.*?</table>', several.html, re.S)
     assert table
     assert re.findall(r'<th scope="row">(\w+)</th>', table[0]) == ["squared", "vague", "honest"]
-    bad = table[0].count("✗ miscalibrated")
+    bad = table[0].count('<span class="tag bad">miscalibrated</span>')
     assert bad >= 2
     assert f"{bad} of 3 models are miscalibrated" in several.html
 
@@ -115,28 +115,22 @@ def test_every_form_says_what_the_finding_says() -> None:
     for text in (unescape(made.html), made.markdown.replace("\\", "")):
         for sentence in finding.sentences:
             assert sentence in text
-    rows = {row[0]["text"]: [cell["text"] for cell in row] for row in page["table"]["rows"]}
+    rows = {row[0]: row for row in page.sections[0].blocks[0].rows}
     assert list(rows) == [one.name for one in finding.groups]
     for one, told in zip(finding.groups, document["groups"], strict=False):
-        assert rows[one.name][-1].endswith(one.finding)
+        assert rows[one.name][-1] == one.finding
         assert told["assessment"]["finding"] == one.finding
-        assert rows[one.name][6] == p_text(one.assessment.p_value_judged)
-    assert rows["tiny"][-1].endswith("too few rows")
-    levels = {row[-1]["level"] for row in page["table"]["rows"]}
-    assert page["level"] == "bad"
-    assert "bad" in levels
+        assert rows[one.name][-2] == p_text(one.assessment.p_value_judged)
+    assert rows["tiny"][-1] == "too few rows"
+    assert page.level == "bad"
 
 
-@pytest.mark.parametrize(("events", "low"), [(0, "–"), (3, "∞")])
-def test_numbers_that_are_not_finite_are_words(events: int, low: str) -> None:
-    y = np.arange(50) < events
-    one = cal.report(y, np.zeros(50))
+@pytest.mark.parametrize("events", [0, 3])
+def test_numbers_that_are_not_finite_are_words(events: int) -> None:
+    one = cal.report(np.arange(50) < events, np.zeros(50))
     assert "none expected" in one.markdown
     assert not re.search(r"\b(nan|inf)\b", one.markdown)
-    both = cal.report(y, {"a": np.zeros(50), "b": np.full(50, 0.5)})
-    cells = re.findall(r'data-value="([^"]*)">([^<]*)<', both.html)
-    assert {"–": "NaN", "∞": "Infinity"}[low] == {text: value for value, text in cells}[low]
-    assert not any(value in ("inf", "nan") for value, _ in cells)
+    assert "NaN" not in one.json
 
 
 def test_sketches_by_group_give_the_page_of_their_rows() -> None:
@@ -173,11 +167,11 @@ def test_rows_of_one_cluster_are_on_one_side_of_the_fit() -> None:
         assert repair is not None
         gains.append(repair.before.log_loss - repair.after.log_loss)
     assert gains[0] < 0.1 * gains[1]
-    assert "The clusters were dealt into two halves" in honest.html
+    assert "The clusters were split into two halves" in honest.html
     found = cal.assess(y, p, cluster=who)
     made = cal.report(cal.Sketch.from_arrays(y, p), assessment=found)
     assert made.summary.groups[0].repair is None
-    assert "to keep those of one cluster together" in made.markdown
+    assert "What recalibration would gain is not known" in made.markdown
 
 
 @pytest.mark.parametrize("distinct", [5, 4000])
@@ -201,7 +195,7 @@ def test_the_same_input_gives_the_same_bytes(overconfident: Report) -> None:
 
 
 def test_the_page_is_small_and_needs_nothing_else(several: Report) -> None:
-    assert len(several.html.encode()) < 3_000_000
+    assert len(several.html.encode()) < 1_000_000
     outside_scripts = re.sub(r"<script>.*?</script>", "", several.html, flags=re.S)
     assert not re.search(r"(?:src|href)=[\"']?(?!#)\w", outside_scripts)
     assert "default-src 'none'" in unescape(several.html[:1000])
@@ -224,7 +218,7 @@ def test_edges_are_reported_not_crashed() -> None:
     everywhere_one = cal.report(np.ones(50), np.full(50, 0.7))
     assert "All outcomes are 1" in everywhere_one.markdown
     lattice = cal.Sketch.from_counts(p=[0, 0.5, 1], n=[100, 50, 200], events=[0, 21, 200])
-    assert "only 3 different values" in cal.report(lattice).markdown
+    assert "57% of the rows share one prediction, 1." in cal.report(lattice).markdown
     y, p = _rows(300)
     assert "effective" in cal.report(y, p, sample_weight=np.linspace(1, 3, 300)).markdown
 
@@ -259,7 +253,7 @@ def test_a_report_says_what_miscalibration_costs_decisions(overconfident: Report
         assert "If you act on these predictions" in form
 
 
-@pytest.mark.parametrize("profile", ["clinical", "weather", "llm"])
+@pytest.mark.parametrize("profile", ["weather", "llm"])
 def test_the_picture_of_a_profile_has_a_legend(profile: str) -> None:
     made = cal.report(*_rows(800, seed=2), profile=profile)
     diagram = made.summary.groups[0].profile_diagram

@@ -60,7 +60,8 @@ def verdict_of(assessment: Assessment) -> Verdict:
         sentence = f"No miscalibration detected (could be up to {most})"
         return Verdict(sentence, "no miscalibration detected", False)
     sentence, short = (
-        _slope(assessment)
+        _CONFIDENCE.get(assessment.direction.label)
+        or _slope(assessment)
         or _one_side(assessment)
         or _one_range(assessment.direction.regions)
         or _MIXED
@@ -73,6 +74,10 @@ def verdict_of(assessment: Assessment) -> Verdict:
     return Verdict(sentence, short, True)
 
 
+_CONFIDENCE = {
+    "overconfident": ("Overconfident: too near 0 and 1", "overconfident"),
+    "underconfident": ("Underconfident: too near 0.5", "underconfident"),
+}
 _MIXED = ("Too high in some ranges, too low in others", "too high and too low in places")
 
 
@@ -96,12 +101,8 @@ def _slope(assessment: Assessment) -> tuple[str, str] | None:
         return None
     if regions[0].share + regions[1].share < BOTH or regions[1].share < SMALLER:
         return None
-    below, above = sorted(regions[:2], key=lambda region: region.low)
+    above = max(regions[:2], key=lambda region: region.low)
     steep = above.gap > 0.0
-    # Confidence is the distance from ½: predictions on both sides of it, and a mean that agrees.
-    if below.low < 0.5 < above.high and (assessment.direction.confidence_gap > 0.0) == steep:
-        name, where = ("Overconfident", "0 and 1") if steep else ("Underconfident", "0.5")
-        return f"{name}: too near {where}", name.lower()
     first, last = ("low", "high") if steep else ("high", "low")
     return (
         f"Low predictions are too {first}, high ones too {last}",

@@ -1,40 +1,40 @@
-"""Section on many classes: the worst first, and which are mixed up with confidence."""
+"""Many classes in a report: the worst, each against the rest, and those that are mixed up with confidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from calibrant._format import decimals, p_text, percent
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.inference.assess_by import assess_by
-from calibrant.inference.groups import GroupAssessments, worst_first
+from calibrant.inference.groups import GroupAssessment, GroupAssessments, worst_first
 from calibrant.inference.residuals import cell_predictions
 from calibrant.io.scan import ClassSketches
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
-from calibrant.reporting.sentences import number
 
-__all__ = ["ClassFindings", "ConfidentError", "classes_of", "classes_view"]
+__all__ = ["ClassFindings", "ConfidentError", "class_finding", "classes_of"]
 
 CONFIDENT = 0.9
+"""Confidence from which on a wrong class is an error worth a line."""
 MOST_ASSESSED = 64
+"""Classes that are assessed: a minute's work of a thousand classes becomes seconds."""
 MOST_CLASSES, MOST_PICTURES, MOST_ERRORS = 12, 8, 12
+"""Lines and pictures that fit a page."""
 
 
 @dataclass(frozen=True)
 class ConfidentError(Record):
-    """Rows for which one class was said with confidence, and another was true.
+    """Rows for which one class was predicted with confidence, and another was true.
 
     Attributes
     ----------
     said, true : object
-        The two classes.
+        The predicted and the true class.
     rows : int
         How many rows, at a confidence of 0.9 or more.
     confidence : float
@@ -55,34 +55,48 @@ class ClassFindings:
     ----------
     number : int
         How many classes there are.
-    finding : GroupAssessments
-        Of the classes, the worst first; where there are many, of those with the largest SmoothECE.
-    diagrams : mapping of class to ReliabilityDiagram
-        Of the worst.
+    finding : GroupAssessments or None
+        Of the classes, the worst first; where there are many, of those with the largest SmoothECE. None
+        where the report is by predicted class, of which it has findings already.
     errors : tuple of ConfidentError
         The most frequent mix-ups at a confidence of 0.9 or more.
     confident, wrong : int
         Rows at such a confidence, and how many of them were wrong.
     expected : float
         How many would be wrong if the confidence were right.
-    order : mapping of class to class
-        Of classes whose columns seem to be exchanged, whose column each seems to have.
     """
 
     number: int
-    finding: GroupAssessments
-    diagrams: Mapping[Any, ReliabilityDiagram]
+    finding: GroupAssessments | None
     errors: tuple[ConfidentError, ...]
     confident: int
     wrong: int
     expected: float
 
     @property
+    def worst(self) -> tuple[GroupAssessment, ...]:
+        """The worst classes."""
+        groups = () if self.finding is None else self.finding.groups[: len(self.finding)]
+        return groups[:MOST_CLASSES]
+
+    @property
+    def diagrams(self) -> dict[Any, ReliabilityDiagram]:
+        """Reliability diagrams of the worst classes."""
+        return {
+            one.key: reliability_diagram(self.finding.sketches[one.key], assessment=one.assessment)
+            for one in self.worst[:MOST_PICTURES]
+            if self.finding is not None
+        }
+
+    @property
     def sentences(self) -> tuple[str, ...]:
+        """The finding over all classes."""
+        if self.finding is None:
+            return ()
         assessed = len(self.finding.groups)
         if assessed == self.number:
             return self.finding.sentences
-        bad = sum(one.finding == "miscalibrated" for one in self.finding.values())
+        bad = len(self.finding.miscalibrated)
         return (
             f"Of {self.number:,} classes, the {assessed} with the largest SmoothECE were assessed: {bad} "
             f"of them are miscalibrated (corrected for testing {self.number:,}).",
@@ -93,11 +107,7 @@ class ClassFindings:
         return {
             "number": self.number,
             "sentences": list(self.sentences),
-            "worst": [
-                {"name": group.name, "n": group.n, "assessment": group.assessment.to_dict()}
-                for group in self.finding.groups[:MOST_CLASSES]
-                if group.assessment is not None
-            ],
+            "worst": [{"name": one.name, **one.to_dict()} for one in self.worst],
             "confident_errors": {
                 "threshold": CONFIDENT,
                 "rows": self.confident,
@@ -108,15 +118,27 @@ class ClassFindings:
         }
 
 
-def classes_of(sketches: ClassSketches, *, confidence: float) -> ClassFindings:
-    """Findings of the sketches of all classes."""
-    finding = assess_by(_largest(sketches.each), confidence=confidence)
-    finding = _corrected(finding, len(sketches.each))
-    worst = [group.key for group in finding.groups if group.assessment is not None]
-    diagrams = {
-        key: reliability_diagram(finding.sketches[key], assessment=finding[key])
-        for key in worst[:MOST_PICTURES]
-    }
+def class_finding(each: Sketches, *, confidence: float) -> GroupAssessments:
+    """Assessments of all classes, or of those whose SmoothECE is largest, where there are many.
+
+    P-values of some classes, chosen by what they show, are corrected for all (Bonferroni).
+    """
+    if len(each) <= MOST_ASSESSED:
+        return assess_by(each, confidence=confidence)
+    errors = {key: smooth_ece(sketch, tolerance=1e-4) for key, sketch in each.items() if sketch.n}
+    largest = sorted(errors, key=lambda key: -errors[key])[:MOST_ASSESSED]
+    chosen = Sketches({key: each[key] for key in largest}, by=each.by)
+    finding = assess_by(chosen, confidence=confidence)
+    groups = []
+    for group in finding.groups:
+        if (one := group.assessment) is not None:
+            corrected = one.corrected(min(1.0, len(each) * one.p_value))
+            groups.append(replace(group, assessment=corrected))
+    return replace(finding, groups=worst_first(groups), correction="bonferroni")
+
+
+def classes_of(sketches: ClassSketches, finding: GroupAssessments | None) -> ClassFindings:
+    """Every class, with what was found of it, and the errors that were made with confidence."""
     errors, confident, wrong, expected = [], 0, 0, 0.0
     for (said, true), sketch in sketches.said.items():
         rows, mean = _confident(sketch)
@@ -125,40 +147,8 @@ def classes_of(sketches: ClassSketches, *, confidence: float) -> ClassFindings:
             wrong += rows
             errors.append(ConfidentError(said, true, rows, mean))
     errors.sort(key=lambda error: (-error.rows, -error.confidence))
-    return ClassFindings(
-        len(sketches.each),
-        finding,
-        diagrams,
-        tuple(errors[:MOST_ERRORS]),
-        confident,
-        wrong,
-        expected,
-    )
-
-
-def _corrected(finding: GroupAssessments, number: int) -> GroupAssessments:
-    """P-values of some classes, chosen by what they show, are corrected for all (Bonferroni)."""
-    if len(finding.groups) == number:
-        return finding
-    groups = [
-        group
-        if group.assessment is None
-        else replace(
-            group,
-            assessment=group.assessment.corrected(min(1.0, number * group.assessment.p_value)),
-        )
-        for group in finding.groups
-    ]
-    return replace(finding, groups=worst_first(groups), correction="bonferroni")
-
-
-def _largest(each: Sketches) -> Sketches:
-    """All classes, or those whose SmoothECE is largest, where there are many."""
-    if len(each) <= MOST_ASSESSED:
-        return each
-    errors = {key: smooth_ece(sketch, tolerance=1e-4) for key, sketch in each.items() if sketch.n}
-    largest = sorted(errors, key=lambda key: -errors[key])[:MOST_ASSESSED]
-    return Sketches({key: each[key] for key in largest}, by=each.by)
+    most = tuple(errors[:MOST_ERRORS])
+    return ClassFindings(len(sketches.each), finding, most, confident, wrong, expected)
 
 
 def _confident(sketch: Sketch) -> tuple[int, float]:
@@ -169,62 +159,3 @@ def _confident(sketch: Sketch) -> tuple[int, float]:
     sure = p >= CONFIDENT
     rows = int(counts[sure].sum())
     return rows, float(counts[sure] @ np.minimum(p[sure], 1.0)) / rows if rows else 0.0
-
-
-def classes_view(found: ClassFindings | None, names: Any) -> dict[str, Any] | None:
-    """The section as text: sentences and tables. `names` makes names that are fit to be shown."""
-    if found is None:
-        return None
-    assessed = [group for group in found.finding.groups if group.assessment is not None][
-        :MOST_CLASSES
-    ]
-    return {
-        "sentences": list(found.sentences),
-        "worst": _worst(assessed, names),
-        "errors": {
-            "sentence": _errors_sentence(found),
-            "columns": ["Said", "True", "Rows", "Mean confidence"],
-            "rows": [
-                [
-                    *names([error.said]),
-                    *names([error.true]),
-                    f"{error.rows:,}",
-                    number(error.confidence),
-                ]
-                for error in found.errors
-            ],
-        },
-        "pictures": [
-            {"name": name, "line": diagram.label}
-            for name, diagram in zip(names(found.diagrams), found.diagrams.values(), strict=True)
-        ],
-    }
-
-
-def _worst(groups: Iterable[Any], names: Any) -> dict[str, Any]:
-    columns = ["Class", "Cases", "Error", "Interval", "Floor", "p, corrected", "Verdict"]
-    rows = []
-    for group in groups:
-        one = group.assessment
-        rows.append(
-            [
-                *names([group.key]),
-                f"{round(one.event_rate * one.n):,}",
-                number(one.smooth_ece),
-                f"{number(one.interval.low)} – {number(one.interval.high)}",
-                number(one.noise_floor.value),
-                p_text(one.p_value_judged),
-                one.finding,
-            ]
-        )
-    return {"columns": columns, "rows": rows}
-
-
-def _errors_sentence(found: ClassFindings) -> str:
-    if not found.confident:
-        return f"No prediction was made with a confidence of {CONFIDENT:g} or more."
-    share = percent(found.wrong / found.confident)
-    return (
-        f"Of the {found.confident:,} predictions at a confidence of {CONFIDENT:g} or more, {found.wrong:,} "
-        f"({share}) are wrong; calibrated ones would be wrong {decimals(found.expected, places=1)} times."
-    )

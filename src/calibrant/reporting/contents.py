@@ -1,419 +1,391 @@
-"""The contents of a report as plain text and tables, in reading order; HTML and Markdown lay them out."""
+"""The contents of a report as blocks, in reading order; the page and the Markdown text lay them out."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from math import isfinite, isinf, isnan
-from typing import Any
+from dataclasses import dataclass
+from math import isfinite
+from typing import TypeAlias
 
-import numpy as np
-
-from calibrant._format import decimals, p_text, percent
-from calibrant.inference.assessment import FINDINGS, Finding
-from calibrant.reporting.charts import MOST_SHOWN
-from calibrant.reporting.classes import classes_view
-from calibrant.reporting.decisions import decisions_view
-from calibrant.reporting.outcomes import outcome_view
-from calibrant.reporting.profile import profile_view
-from calibrant.reporting.sentences import (
-    HEADLINES,
-    confidence_text,
-    gain_text,
-    level_of,
-    meaning,
-    number,
-    region_text,
-    told_apart,
-)
-from calibrant.reporting.summary import GroupSummary, Summary, shown_names
-
-__all__ = ["contents_of"]
-
-SIGNS = {"bad": "✗", "unsure": "?", "good": "✓"}
-CURVE_STEPS = 11
-MOST_DESCRIBED = 5
-MANY_ROWS = 12
-"""A longer table gets a search and filters."""
-GLOSSARY = {
-    "SmoothECE": (
-        "How far the predictions are from being calibrated, in units of probability: 0.05 "
-        "means five percentage points. There are no bins and nothing to tune."
-    ),
-    "Interval": "Where the error of the whole population lies, with the confidence stated.",
-    "Noise floor": (
-        "What a perfectly calibrated model would show with this many rows, by chance alone. "
-        "Chance explains a value near it."
-    ),
-    "p-value": "How often a calibrated model would show an error this large or larger.",
-    "Observed / expected": (
-        "Number of events divided by the sum of the predictions: below 1, more was promised "
-        "than came."
-    ),
-    "Confidence band": "Where the curve of the whole population lies, smoothed as this one is.",
-    "Consistency band": "Where the curve of a calibrated model would lie.",
-    "Verdict": "; ".join(f"“{word}”: {said}" for word, said in FINDINGS.items()) + ".",
-}
-"""Words of a report and their meanings."""
-FOREST = (
-    "SmoothECE of each (dot) with its interval (line), the worst first. The pale bar is what chance "
-    "alone would show with as many rows: chance explains an error inside it."
-)
-MEASURE_NAMES = {
-    "binned_ece": "Binned ECE, 15 bins of equal width",
-    "debiased_ece": "Debiased ECE (root mean square)",
-    "weak_calibration_error": "Weak calibration error",
-    "kernel_calibration_error": "Kernel calibration error",
-    "ecce_range": "Cumulative error (ECCE-R)",
-    "miscalibration": "Miscalibration part of the Brier score (CORP)",
-}
-SOFTWARE = (
-    "The calibrant authors. calibrant: measure, show and repair the calibration of probabilities. "
-    "Version {}."
-)
-PAPER = (
-    "Jarosław Błasiok and Preetum Nakkiran. Smooth ECE: Principled Reliability Diagrams via Kernel "
-    "Smoothing. ICLR 2024, arXiv:2309.12236."
+from calibrant._format import decimals, p_text
+from calibrant.inference.compare import Comparison
+from calibrant.inference.groups import GroupAssessments
+from calibrant.plotting.diagram import Diagram
+from calibrant.plotting.forest import forest_plot
+from calibrant.plotting.verdict import number_text
+from calibrant.reporting.classes import CONFIDENT, ClassFindings
+from calibrant.reporting.outcomes import TITLES, Outcome, outcome_diagram
+from calibrant.reporting.summary import (
+    MEASURE_NAMES,
+    GroupSummary,
+    Summary,
+    shown_names,
+    shown_text,
 )
 
+__all__ = ["LEVELS", "Block", "Contents", "Picture", "Section", "Table", "contents_of"]
 
-def contents_of(summary: Summary) -> dict[str, Any]:
-    """Everything that is shown, as strings."""
-    groups = summary.groups
-    several = summary.finding is not None
-    if several:
-        verdict = _verdict(summary)
+LEVELS = {"miscalibrated": "bad", "within the margin": "good"}
+"""Colours of findings: red, and green only within a margin that was given; all else is grey."""
+MOST_MULTIPLES = 8
+"""Small diagrams that fit a page."""
+FIRST = ("SmoothECE", "interval", "noise floor", "calibrated?", "observed / expected", "rows")
+"""Numbers on the first screen, by the ends of their names."""
+NUMBER = re.compile(r"([<±]? ?[-+]?(\d[\d,.]*(e[-+]?\d+)?%?|∞)( to )?)+|–")
+SCORE_NAMES = {"smooth_ece": "SmoothECE", "brier": "Brier score", "log_loss": "Log loss"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; with `fold`, it is folded away under that title."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    fold: str = ""
+    sortable: bool = False
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Columns of numbers, which are set to the right."""
+        columns = zip(*self.rows, strict=True)
+        return [all(NUMBER.fullmatch(cell) for cell in column) for column in columns]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A diagram with the label that screen readers announce, and a caption."""
+
+    diagram: Diagram
+    label: str
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what is below it; with a `line`, it is folded away under both."""
+
+    title: str
+    blocks: Sequence[Block]
+    line: str = ""
+
+
+Block: TypeAlias = str | list[str] | Table | Picture | list[Picture] | Section
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a page shows, from top to bottom."""
+
+    level: str
+    headline: str
+    sentences: Sequence[str]
+    figures: Sequence[tuple[str, str]]
+    picture: Picture | None
+    sections: Sequence[Section]
+
+
+def contents_of(summary: Summary) -> Contents:
+    """Everything that is shown."""
+    groups, finding = summary.groups, summary.finding
+    figures: list[tuple[str, str]] = []
+    picture: Picture | None = None
+    if not groups:
+        bad = any(one.miscalibrated for one in summary.outcomes)
+        level, headline = "bad" if bad else "unsure", _sentence(summary.verdict)
+        sentences, sections = [], []
+    elif finding is None:
+        (group,) = groups
+        level = level_of(group.assessment.finding)
+        headline, sentences = _headline(group), [f"What to do: {_advice(group)}"]
+        names = [(name.strip(), text) for name, text in group.assessment.rows()]
+        figures = [(name, text) for name, text in names if name.endswith(FIRST)]
+        picture, sections = _diagram(group), _particulars(group)
     else:
-        verdict = _verdict_on_one(groups[0]) if groups else _verdict_on_outcomes(summary)
-    return {
-        "title": summary.title,
-        "version": summary.version,
-        **verdict,
-        "sections": _sections(summary),
-        "alternative": " ".join(_alternative(group) for group in groups[:MOST_DESCRIBED]),
-        "caption": _caption(groups),
-        "forest": FOREST if several else "",
-        "noun": noun(summary),
-        "nouns": noun(summary, plural=True),
-        "table": _table(summary) if several else None,
-        "comparison": _comparison(summary),
-        "classes": classes_view(summary.classes, shown_names),
-        "outcomes": [outcome_view(one) for one in summary.outcomes],
-        "groups": [_particulars(group) for group in groups],
-        "terms": _terms(),
-        "provenance": _provenance(summary),
-        "command": summary.command,
-        "citation": f"{SOFTWARE.format(summary.version)} The measure: {PAPER}",
-    }
-
-
-def noun(summary: Summary, *, plural: bool = False) -> str:
-    """Name of what is shown side by side: models, classes or groups."""
-    by = summary.by[0] if len(summary.by) == 1 else ""
-    one = {"model": "model", "class": "class", "predicted": "class"}.get(by, "group")
-    return (one + ("es" if one.endswith("s") else "s")) if plural else one
-
-
-def _sections(summary: Summary) -> list[tuple[str, str]]:
-    """Anchor and name of each section, in order: the table of contents."""
-    several = summary.finding is not None
-    many = [("forest", f"All {noun(summary, plural=True)}"), ("table", "Table")] if several else []
-    paired = [("comparison", "Comparison in pairs")] if summary.comparison is not None else []
-    each = (
-        [("each", f"Each {noun(summary)} in turn")]
-        if several
-        else [("where", "Where the error is")]
-    )
-    picture = [("diagram", "Reliability diagram")]
-    own = [("classes", "Classes")] if summary.classes is not None else []
-    numbers = range(1, len(summary.outcomes) + 1)
-    other = [
-        (f"outcome-{k}", outcome_view(one)["title"])
-        for k, one in zip(numbers, summary.outcomes, strict=True)
-    ]
-    if not summary.groups:
-        return other
-    return [*many, *paired, *picture, *other, *own, *each, ("reading", "How to read this")]
-
-
-def _comparison(summary: Summary) -> dict[str, Any] | None:
-    """Differences of SmoothECE between models on the same rows, the clearest first."""
-    found = summary.comparison
-    if found is None:
-        return None
-    names = dict(zip(found.assessments, shown_names(found.assessments), strict=True))
-    share = confidence_text(found.confidence)
-    return {
-        "sentence": f"Result: {found.verdict}.",
-        "columns": ["Models", "Difference of SmoothECE", f"{share} interval", "p, adjusted"],
-        "rows": [
-            [
-                f"{names[one.first]} less {names[one.second]}",
-                number(one.value),
-                f"{number(one.low)} to {number(one.high)}",
-                p_text(one.adjusted_p_value),
-            ]
-            for one in found.differences
-        ],
-        "note": "Pairs are compared on the same rows. The interval leaves 0 exactly where the adjusted "
-        f"p-value is at most {1 - found.confidence:.2g}.",
-    }
-
-
-def _verdict_on_one(group: GroupSummary) -> dict[str, Any]:
-    return {
-        "level": level_of(group.assessment.finding),
-        "headline": HEADLINES[group.assessment.finding],
-        "sentences": meaning(group),
-        "figures": _figures(group),
-    }
-
-
-def _verdict_on_outcomes(summary: Summary) -> dict[str, Any]:
-    """The verdict where there is nothing else than survival, quantiles or distributions."""
-    first, *others = (f"{outcome_view(one)['title']}: {one.verdict}" for one in summary.outcomes)
-    bad = any(one.miscalibrated for one in summary.outcomes)
-    return {
-        "level": "bad" if bad else "good",
-        "headline": first,
-        "sentences": [f"{text}." for text in others],
-        "figures": [],
-    }
-
-
-def _verdict(summary: Summary) -> dict[str, Any]:
-    """The words of the finding itself, and the group whose error is largest for certain."""
-    finding = summary.finding
-    assert finding is not None
-    headline, *others = finding.sentences
-    worst = summary.groups[0]
-    one = worst.assessment
-    largest = (
-        f"{worst.name} has the largest error: SmoothECE {number(one.smooth_ece)}, interval "
-        f"{number(one.interval.low)} to {number(one.interval.high)}, noise floor "
-        f"{number(one.noise_floor.value)}."
-    )
-    if one.miscalibrated:
-        largest += f" {worst.diagram.verdict.sentence}."
-    rest = next((group for group in summary.groups if group.stands_for > 1), None)
-    if rest is not None:
-        others.append(
-            f"The {len(summary.groups) - 1} largest groups are shown one by one; the other "
-            f"{rest.stands_for:,} are taken together."
-        )
-    if len(finding) > len(summary.groups):
-        others.append(f"The {len(summary.groups)} worst are shown, of {len(finding):,}.")
-    levels = {level_of(group.assessment.finding) for group in summary.groups}
-    unsure = "unsure" in levels or summary.too_few
-    return {
-        "level": "bad" if "bad" in levels else "unsure" if unsure else "good",
-        "headline": headline,
-        "sentences": [*others, largest],
-        "figures": [],
-    }
-
-
-def _figures(group: GroupSummary) -> list[dict[str, str]]:
-    one = group.assessment
-    ratio = one.observed_expected
-    return [
-        {
-            "label": "SmoothECE",
-            "value": number(one.smooth_ece),
-            "detail": f"{confidence_text(one.interval.confidence)} interval {number(one.interval.low)} "
-            f"to {number(one.interval.high)}",
-        },
-        {
-            "label": "Noise floor",
-            "value": number(one.noise_floor.value),
-            "detail": "what chance alone would show",
-        },
-        {
-            "label": "p-value",
-            "value": p_text(one.p_value),
-            "detail": "of the hypothesis “calibrated”",
-        },
-        {
-            "label": "Observed / expected",
-            "value": decimals(ratio.value, places=2),
-            "detail": f"{decimals(ratio.low, places=2)} to {decimals(ratio.high, places=2)}"
-            if isfinite(ratio.value)
-            else str(ratio),
-        },
-        {
-            "label": "Rows",
-            "value": f"{one.n:,}",
-            "detail": f"event rate {percent(one.event_rate)}",
-        },
-    ]
-
-
-def _table(summary: Summary) -> dict[str, Any]:
-    names = ("Rows", "SmoothECE", "Interval", "Floor", "p", "p, adjusted", "Obs./exp.")
-    first = ", ".join(summary.by) or "Name"
-    empty: list[dict[str, Any]] = [{"text": "–", "value": "NaN", "level": ""}] * (len(names) - 1)
-    small: list[list[dict[str, Any]]] = [
-        [
-            {"text": name, "value": None, "level": ""},
-            {"text": f"{rows:,}", "value": str(rows), "level": ""},
-            *empty,
-            {"text": f"{SIGNS['unsure']} too few rows", "value": None, "level": "unsure"},
-        ]
-        for name, rows in summary.too_few
-    ]
-    rows = [*(_row(group) for group in summary.groups), *small]
-    return {
-        "title": f"All {noun(summary, plural=True)}",
-        "caption": "The worst first. Press a heading to sort by it.",
-        "filters": sorted({row[-1]["text"] for row in rows}) if len(rows) > MANY_ROWS else [],
-        "columns": [
-            {"name": first, "number": False},
-            *({"name": name, "number": True} for name in names),
-            {"name": "Verdict", "number": False},
-        ],
-        "rows": rows,
-        "notes": [
-            "The verdict goes by the adjusted p-value: among many calibrated ones about one in "
-            "twenty has a p-value below 0.05 by chance. Intervals are for the error of the population "
-            "and sort by their upper end."
-        ],
-    }
-
-
-def _row(group: GroupSummary) -> list[dict[str, Any]]:
-    one = group.assessment
-    numbers = [
-        (f"{one.n:,}", float(one.n)),
-        (number(one.smooth_ece), one.smooth_ece),
-        (f"{number(one.interval.low)} – {number(one.interval.high)}", one.interval.high),
-        (number(one.noise_floor.value), one.noise_floor.value),
-        (p_text(one.p_value), one.p_value),
-        (p_text(one.p_value_judged), one.p_value_judged),
-        (decimals(one.observed_expected.value, places=2), one.observed_expected.value),
-    ]
-    return [
-        {"text": group.name, "value": None, "level": ""},
-        *({"text": text, "value": _sorted_by(value), "level": ""} for text, value in numbers),
-        {"text": _tag(one.finding), "value": None, "level": level_of(one.finding)},
-    ]
-
-
-def _sorted_by(value: float) -> str:
-    """The number as JavaScript reads it."""
-    return "NaN" if isnan(value) else "Infinity" if isinf(value) else f"{value:.6g}"
-
-
-def _tag(finding: Finding) -> str:
-    return f"{SIGNS[level_of(finding)]} {finding}"
-
-
-def _particulars(group: GroupSummary) -> dict[str, Any]:
-    one = group.assessment
-    return {
-        "name": group.name,
-        "line": f"SmoothECE {number(one.smooth_ece)}, {_tag(one.finding)}",
-        "alternative": _alternative(group),
-        "regions": region_text(group),
-        "no_regions": "No part of the range stands out.",
-        "curve": _curve(group),
-        "repair": _repair(group),
-        "measures": [
-            {
-                "name": MEASURE_NAMES.get(line.name, line.name),
-                "value": number(line.value),
-                "misses": "not computed: it needs the single rows"
-                if np.isnan(line.value)
-                else line.misses,
-            }
-            for line in group.measures
-        ],
-        "notes": list(group.notes),
-        "profile": profile_view(one),
-        "decisions": decisions_view(group.decisions or group.no_decisions or None),
-    }
-
-
-def _curve(group: GroupSummary) -> dict[str, Any]:
-    curve = group.diagram.curve
-    band = (curve.low, curve.high) if group.diagram.bands else ()
-    wanted = np.linspace(0.0, 1.0, CURVE_STEPS)
-    shown = np.flatnonzero(curve.drawn)
-    places = [
-        int(shown[np.argmin(np.abs(curve.prediction[shown] - t))]) for t in wanted if shown.size
-    ]
-    rows = [
-        [
-            *(number(float(column[k])) for column in (curve.prediction, curve.observed, *band)),
-            f"{curve.effective_rows[k]:,.0f}",
-        ]
-        for k in dict.fromkeys(places)
-    ]
-    ends = ["Band from", "to"] if band else []
-    return {"columns": ["Predicted", "Observed", *ends, "Effective rows"], "rows": rows}
-
-
-def _repair(group: GroupSummary) -> dict[str, Any]:
-    repair, clustered = group.repair, group.assessment.clusters is not None
-    if repair is None:
-        return {
-            "sentence": "Not estimated: it needs rows of both outcomes in either half of them"
-            + (
-                ", and the single rows, to keep those of one cluster together."
-                if clustered
-                else "."
-            ),
-            "rows": [],
-            "caption": "",
-        }
-    before, after = repair.before, repair.after
-    names = ("SmoothECE", "Brier score", "Log loss")
-    values = zip(names, vars(before).values(), vars(after).values(), strict=True)
-    return {
-        "sentence": gain_text(before, after, left_alone=repair.left_alone),
-        "caption": f"The {'clusters' if clustered else 'rows'} were dealt into two halves at random; "
-        "each was recalibrated by a map learned from the other (the default one).",
-        "rows": []
-        if repair.left_alone
-        else [
-            {"name": name, **dict(zip(("before", "after"), told_apart(*pair), strict=True))}
-            for name, *pair in values
-        ],
-    }
-
-
-def _alternative(group: GroupSummary) -> str:
-    where = " ".join(region_text(group)) or "The curve follows the diagonal."
-    return (
-        f"Reliability diagram of {group.name}: how often it happened against the predicted probability, "
-        f"{group.assessment.n:,} rows, SmoothECE {number(group.assessment.smooth_ece)}. {where}"
-    )
-
-
-def _caption(groups: Sequence[GroupSummary]) -> str:
-    bands = all(group.diagram.bands for group in groups)
-    clusters = (
-        ""
-        if bands
-        else " There are no bands: they would take rows of one cluster to be independent."
-    )
-    which = (
-        f" Shown are the {MOST_SHOWN} with the largest error." if len(groups) > MOST_SHOWN else ""
-    )
-    return (
-        "Observed frequency against predicted probability. A calibrated model runs along the diagonal. "
-        "Below it, predictions are too high; above it, too low. The curve is thick where many predictions "
-        f"are.{clusters}{which}"
-    )
-
-
-def _terms() -> list[dict[str, str]]:
-    return [{"word": word, "meaning": meaning} for word, meaning in GLOSSARY.items()]
-
-
-def _provenance(summary: Summary) -> list[str]:
-    return [
+        levels = {level_of(group.assessment.finding) for group in groups}
+        unsure = "unsure" in levels or summary.too_few
+        level = "bad" if "bad" in levels else "unsure" if unsure else "good"
+        headline, sentences = finding.sentences[0], _sentences_on_many(summary, finding)
+        plot = forest_plot({group.name: group.assessment for group in groups})
+        picture = Picture(plot, f"Forest plot of {noun(summary)}")
+        sections = _sections_on_many(summary, finding)
+    sections += [_outcome(one) for one in summary.outcomes]
+    if summary.classes is not None:
+        sections.append(_classes(summary.classes))
+    made = [
         f"calibrant {summary.version}, seed {summary.seed}, scale {summary.scale}. "
         "The same data and seed give the same page, byte for byte.",
         "Every interval and p-value takes the rows for independent, unless clusters were given. "
         "Several predictions of one event are not independent.",
-        "This page holds all it needs; it sends no request.",
     ]
+    sections.append(Section("How this was made", [made]))
+    return Contents(level, headline, sentences, figures, picture, sections)
+
+
+def level_of(finding: str) -> str:
+    """Colour of a finding: bad, good or unsure."""
+    return LEVELS.get(finding, "unsure")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+# -- one sample ----------------------------------------------------------------------------------
+
+
+def _headline(group: GroupSummary) -> str:
+    """The finding, in the words of the diagram's title."""
+    sentence = _sentence(group.diagram.verdict.sentence)
+    return f"Miscalibrated. {sentence}" if group.assessment.miscalibrated else sentence
+
+
+def _advice(group: GroupSummary) -> str:
+    """What to do."""
+    one = group.assessment
+    below = f"below {number_text(one.interval.high)} with {100 * one.confidence:g}% confidence"
+    if one.finding == "within the margin":
+        return f"use the predictions as they are. The error is {below}."
+    if one.finding == "too few rows":
+        return f"collect more rows. So far the error is only known to be {below}."
+    if not one.miscalibrated:
+        return f"nothing. The error is {below}; state that number, not that there is no error."
+    helps = group.repair is not None and group.repair.helps
+    return f"recalibrate. {_gain(group)}" if helps else _gain(group)
+
+
+def _gain(group: GroupSummary) -> str:
+    """What recalibration gains, by the scores of its table."""
+    repair = group.repair
+    if repair is None:
+        return (
+            "What recalibration would gain is not known: it needs single rows, or sketches without "
+            "clusters, and both outcomes in either half of them."
+        )
+    if repair.left_alone:
+        return "Recalibration would leave these predictions as they are."
+    if not repair.helps:
+        return "Recalibration would not help: on rows left out of the fit, not all scores improve."
+    before, after = (number_text(one.smooth_ece) for one in (repair.before, repair.after))
+    return f"Recalibration would bring SmoothECE from {before} to {after}, on rows left out of the fit."
+
+
+def _diagram(group: GroupSummary, caption: str = "") -> Picture:
+    sentence, label = group.diagram.verdict.sentence, group.diagram.label
+    text = f"Reliability diagram of {group.name}: {sentence}. {label}, {group.diagram.n:,} rows."
+    return Picture(group.diagram, text, caption)
+
+
+def _particulars(group: GroupSummary) -> list[Section]:
+    """Sections on one sample, or one group."""
+    one = group.assessment
+    regions = [_sentence(str(region)) for region in one.direction.regions]
+    where: list[Block] = [regions if regions else "No range of predictions stands out."]
+    if not group.diagram.bands:
+        where.append(
+            "The diagram has no bands: they would take rows of one cluster to be independent."
+        )
+    if group.curve:
+        columns = [name.replace("_", " ") for name in group.curve[0]]
+        points = [
+            [decimals(value, 3 if value <= 1.0 else 0) for value in point.values()]
+            for point in group.curve
+        ]
+        where.append(Table(columns, points, "The curve as a table"))
+    where.append(
+        Table(["", ""], [[name.strip(), text] for name, text in one.rows()], "All numbers")
+    )
+    missing = "not computed: it needs the single rows"
+    measures = [
+        [
+            MEASURE_NAMES[line.name],
+            decimals(line.value),
+            line.misses if isfinite(line.value) else missing,
+        ]
+        for line in group.measures
+    ]
+    other = Table(["Measure", "Value", "What it misses"], measures)
+    sections = [
+        Section("Where the error is", where),
+        Section("What recalibration would gain", _recalibration(group)),
+    ]
+    if group.decisions is not None:
+        header, *rows = group.decisions.rows()
+        label = f"Decision curve of {group.name}: {group.decisions.label}"
+        curve = Picture(group.decisions, label)
+        table = Table(header, rows, "The decision curve as a table")
+        blocks: list[Block] = [f"Net benefit: {group.decisions.label}.", curve, table]
+        sections.append(Section("If you act on these predictions", blocks))
+    sections += _profile(group)
+    return [
+        *sections,
+        Section("Other measures, side by side", [other]),
+        Section("Notes on the data", [list(group.notes)]),
+    ]
+
+
+def _recalibration(group: GroupSummary) -> list[Block]:
+    """Scores and diagrams before and after."""
+    repair = group.repair
+    if repair is None or repair.left_alone:
+        return [_gain(group)]
+    scores = [
+        [shown, *(decimals(getattr(one, name)) for one in (repair.before, repair.after))]
+        for name, shown in SCORE_NAMES.items()
+    ]
+    halves = "clusters" if group.assessment.clusters else "rows"
+    label = f"Reliability diagram of {group.name}, recalibrated"
+    after = Picture(repair.diagram, label, "Recalibrated, on rows left out of the fit")
+    return [
+        _gain(group),
+        Table(["On rows left out of the fit", "as they are", "recalibrated"], scores),
+        f"The {halves} were split into two halves at random; each was recalibrated by a map learned from "
+        "the other (the default one).",
+        [_diagram(group, "As they are"), after],
+    ]
+
+
+def _profile(group: GroupSummary) -> list[Section]:
+    profile, diagram = group.assessment.profile, group.profile_diagram
+    if profile is None:
+        return []
+    tables = [profile.cells()] if profile.quantities else []
+    tables += [table.cells() for table in profile.tables]
+    blocks: list[Block] = [Table(header, rows) for header, *rows in tables]
+    if diagram is not None:
+        blocks.append(Picture(diagram, f"{group.name}: {diagram.label}"))
+    blocks += [f"{name}: {note}" for name, note in profile.notes]
+    sources = dict.fromkeys(entry.source for entry in profile.entries if entry.source)
+    blocks += [f"Sources: {'; '.join(sources)}."] if sources else []
+    return [Section(f"Profile: {profile.name}", blocks)]
+
+
+def _outcome(found: Outcome) -> Section:
+    """Verdict, picture and table of survival, quantiles or distributions."""
+    header, *rows = found.rows()
+    title, diagram = TITLES[type(found)], outcome_diagram(found)
+    picture = [] if diagram is None else [Picture(diagram, f"{title}: {diagram.label}")]
+    return Section(title, [_sentence(found.verdict), *picture, Table(header, rows)])
+
+
+# -- several models, classes or groups -----------------------------------------------------------
+
+
+def noun(summary: Summary) -> str:
+    """Name of what is shown side by side: models, classes or groups."""
+    by = summary.by[0] if len(summary.by) == 1 else ""
+    return {"model": "models", "class": "classes", "predicted": "classes"}.get(by, "groups")
+
+
+def _sentences_on_many(summary: Summary, finding: GroupAssessments) -> list[str]:
+    """What the finding says beside its headline, what is left out, and what to do with the worst."""
+    groups = summary.groups
+    sentences = list(finding.sentences[1:])
+    if summary.comparison is not None:
+        sentences.append(f"Comparison in pairs: {summary.comparison.verdict}.")
+    rest = next((group for group in groups if group.stands_for > 1), None)
+    if rest is not None:
+        sentences.append(
+            f"The {len(groups) - 1} largest groups are shown one by one; the other {rest.stands_for:,} are "
+            "taken together."
+        )
+    if len(finding) > len(groups):
+        sentences.append(f"The {len(groups)} worst are shown, of {len(finding):,}.")
+    if finding.miscalibrated:
+        name, label = groups[0].name, groups[0].diagram.label
+        sentences.append(f"The worst is {name}, {label}. What to do with it: {_advice(groups[0])}")
+    return sentences
+
+
+def _sections_on_many(summary: Summary, finding: GroupAssessments) -> list[Section]:
+    """A table of all, pairs of models, small multiples, and a folded section on each."""
+    groups, nouns = summary.groups, noun(summary)
+    multiples = [
+        _diagram(group, f"{group.name}: {group.assessment.finding}")
+        for group in groups[:MOST_MULTIPLES]
+    ]
+    few = f" (the {MOST_MULTIPLES} worst)" if len(groups) > MOST_MULTIPLES else ""
+    each = [
+        Section(
+            group.name, _particulars(group), f"{group.diagram.label}, {group.assessment.finding}"
+        )
+        for group in groups
+    ]
+    adjusted = (
+        "The finding goes by the corrected p-value: among many calibrated ones about one in twenty has a "
+        "p-value below 0.05 by chance. Intervals are for the error of the population."
+    )
+    return [
+        Section(f"All {nouns}", [_table(finding, len(groups)), adjusted]),
+        *_comparison(summary.comparison),
+        Section(f"Reliability diagrams{few}", [multiples]),
+        Section(f"The {nouns} one by one", each),
+    ]
+
+
+def _table(finding: GroupAssessments, shown: int) -> Table:
+    """The table of the finding, under names that are fit to be shown."""
+    header, *rows = finding.rows()
+    names = shown_names(group.key for group in finding.groups)
+    named = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
+    chosen = [*named[:shown], *named[len(finding) :]]
+    return Table([shown_text(header[0]), *header[1:]], chosen, sortable=True)
+
+
+def _comparison(found: Comparison | None) -> list[Section]:
+    """Differences of SmoothECE between models on the same rows, the clearest first."""
+    if found is None:
+        return []
+    names = dict(zip(found.assessments, shown_names(found.assessments), strict=True))
+    rows = [
+        [
+            f"{names[one.first]} less {names[one.second]}",
+            decimals(one.value),
+            f"{decimals(one.low)} to {decimals(one.high)}",
+            p_text(one.adjusted_p_value),
+        ]
+        for one in found.differences
+    ]
+    columns = [
+        "",
+        "difference of SmoothECE",
+        f"{100 * found.confidence:g}% interval",
+        "p, corrected",
+    ]
+    note = (
+        "Pairs are compared on the same rows. The interval leaves 0 exactly where the test rejects."
+    )
+    return [Section("Comparison in pairs", [_sentence(found.verdict), Table(columns, rows), note])]
+
+
+def _classes(found: ClassFindings) -> Section:
+    """The worst classes, and what is mixed up with confidence."""
+    blocks: list[Block] = []
+    if found.finding is not None:
+        worst = [
+            Picture(diagram, f"Reliability diagram of {name}", f"{name}: {diagram.label}")
+            for name, diagram in zip(
+                shown_names(found.diagrams), found.diagrams.values(), strict=True
+            )
+        ]
+        table = _table(found.finding, len(found.worst))
+        title = "The worst classes, each against the rest"
+        blocks += [*found.sentences, Section(title, [table, worst])]
+    sentence = f"No prediction was made with a confidence of {CONFIDENT:g} or more."
+    if found.confident:
+        sentence = (
+            f"Of the {found.confident:,} predictions at a confidence of {CONFIDENT:g} or more, "
+            f"{found.wrong:,} are wrong; calibrated ones would be wrong {found.expected:.1f} times."
+        )
+    errors = [
+        [
+            *shown_names([error.said]),
+            *shown_names([error.true]),
+            f"{error.rows:,}",
+            decimals(error.confidence),
+        ]
+        for error in found.errors
+    ]
+    table = Table(["Predicted", "True", "Rows", "Mean confidence"], errors)
+    blocks.append(Section("Wrong with confidence", [sentence, *([table] if errors else [])]))
+    return Section("Classes", blocks)

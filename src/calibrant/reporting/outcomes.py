@@ -12,7 +12,7 @@ from calibrant.outcomes.survival import HorizonRisk
 from calibrant.plotting.diagram import Diagram
 from calibrant.plotting.outcomes import pit_diagram, quantile_diagram
 
-__all__ = ["Outcome", "as_outcomes", "outcome_diagram", "outcome_view"]
+__all__ = ["TITLES", "Outcome", "as_outcomes", "outcome_diagram"]
 
 Outcome: TypeAlias = HorizonRisk | QuantileAssessment | DistributionAssessment
 
@@ -40,14 +40,3 @@ def outcome_diagram(found: Outcome) -> Diagram | None:
     if isinstance(found, QuantileAssessment):
         return quantile_diagram(found)
     return pit_diagram(found) if isinstance(found, DistributionAssessment) else None
-
-
-def outcome_view(found: Outcome) -> dict[str, Any]:
-    """Title, sentence and table as text."""
-    header, *rows = found.rows()
-    return {
-        "title": TITLES[type(found)],
-        "sentence": f"Result: {found.verdict}.",
-        "columns": header,
-        "rows": rows,
-    }

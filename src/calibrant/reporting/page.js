@@ -18,8 +18,12 @@
     heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") !== "descending";
       const order = down ? -1 : 1;
-      const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
       const number = heads[column].classList.contains("number");
+      const last = (text) => text.replaceAll(",", "").match(/∞|-?[\d.]+(e-?\d+)?$/)?.[0];  // of an interval its end
+      const key = (row) => {
+        const text = row.cells[column].textContent.trim();
+        return number ? (last(text) ?? "NaN").replace("∞", "Infinity") : text;
+      };
       const compare = (a, b) => {
         if (!number) return order * key(a).localeCompare(key(b));
         const [x, y] = [Number(key(a)), Number(key(b))];

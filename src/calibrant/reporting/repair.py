@@ -49,6 +49,12 @@ class Repair:
     diagram: ReliabilityDiagram
     left_alone: bool = False
 
+    @property
+    def helps(self) -> bool:
+        """True where all three scores improve."""
+        pairs = zip(vars(self.before).values(), vars(self.after).values(), strict=True)
+        return all(after < before for before, after in pairs)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
         return {
@@ -60,12 +66,17 @@ class Repair:
 
 
 def repair_of(
-    sketch: Sketch, assessment: Assessment, parts: tuple[Sketch, Sketch] | None = None
+    sketch: Sketch,
+    assessment: Assessment,
+    parts: tuple[Sketch, Sketch] | None = None,
+    *,
+    seed: int = 0,
 ) -> Repair | None:
     """Fit the default recalibrator on either half of the rows and apply it to the other.
 
     The halves are `parts`, or made by throwing coins, as if the rows were independent. None where a
-    half of the rows holds one outcome only. The scores before are those of the assessment.
+    half of the rows holds one outcome only, and for clusters without `parts`. The scores before are those of
+    the assessment.
 
     Examples
     --------
@@ -76,7 +87,8 @@ def repair_of(
     >>> repair.after.smooth_ece < 0.5 * repair.before.smooth_ece
     True
     """
-    seed = 0
+    if assessment.clusters is not None and parts is None:
+        return None
     if not sketch.weighted:  # with weights, rows that share a cell are told apart less well
         sketch = sketch.rebin(min(sketch.nodes, NODES))
     first, second = halves(sketch, seed=seed) if parts is None else parts
@@ -103,26 +115,26 @@ def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
     their offsets are shared out in proportion, which moves no row out of its cell. So are weights, as
     if all rows of a cell and outcome had the same.
     """
-    rng = generator(seed)
-    cells = np.repeat(sketch.cells, 2)
-    labels = np.tile(np.array([0, 1]), sketch.cells.size)
-    counts, offsets = sketch.counts.ravel(), sketch.offsets.ravel()
-    first = rng.binomial(counts, 0.5)
-    share = np.where(counts > 0, offsets // np.maximum(counts, 1), 0) * first
-    part = _share_of_weights(first.reshape(-1, 2), sketch.counts).ravel()
-    weights = [
-        column.ravel()
-        for column in (sketch.weights, sketch.squared_weights, sketch.weighted_offsets)
-        if sketch.weighted
-    ]
+    counts, offsets = sketch.counts, sketch.offsets
+    first = generator(seed).binomial(counts, 0.5)
+    moved = offsets // np.maximum(counts, 1) * first
+    part = _share_of_weights(first, counts)
+    sums = (sketch.weights, sketch.squared_weights, sketch.weighted_offsets)
 
     def half(kept: Integers, moved: Integers, part: Floats) -> Sketch:
-        own = [column * part for column in weights]
-        used = (kept > 0) | (part > 0 if weights else False)
-        sums = [column[used] for column in (cells, labels, kept, moved, *own)]
-        return Sketch.from_columns(*sums, nodes=sketch.nodes, scale=sketch.scale)
+        columns: list[NDArray[Any]] = [kept, moved]
+        columns += [column * part for column in sums] if sketch.weighted else []
+        return _sketch_of(sketch, sketch.cells, columns)
 
-    return half(first, share, part), half(counts - first, offsets - share, 1.0 - part)
+    return half(first, moved, part), half(counts - first, offsets - moved, 1.0 - part)
+
+
+def _sketch_of(like: Sketch, cells: Integers, columns: list[NDArray[Any]]) -> Sketch:
+    """Sketch of sums by cell and label, on the grid of another."""
+    labels = np.tile(np.array([0, 1]), cells.size)
+    used = np.any([column.ravel() > 0 for column in columns[::2]], axis=0)  # counts, or weights
+    each = (np.repeat(cells, 2), labels, *(column.ravel() for column in columns))
+    return Sketch.from_columns(*(one[used] for one in each), nodes=like.nodes, scale=like.scale)
 
 
 def cluster_halves(
@@ -154,15 +166,12 @@ def _share_of_weights(first: Integers, counts: Integers) -> Floats:
 
 def _applied(recalibrator: AdaptiveRecalibrator, held_out: Sketch) -> Sketch:
     """The rows of a sketch where the map puts them."""
-    atoms = Points.of(held_out)
-    used = over_outcomes(held_out.weights) > 0
-    position = held_out.scale.locate(recalibrator.transform(atoms.p))
+    position = held_out.scale.locate(recalibrator.transform(Points.of(held_out).p))
     fixed = np.floor(position * 2.0**FRACTION_BITS).astype(np.int64)
-    cells, offset = np.divmod(np.repeat(fixed, 2), 1 << held_out.offset_bits)
-    labels = np.tile(np.array([0, 1]), fixed.size)
-    counts = held_out.counts[used].ravel()
-    sums: list[NDArray[Any]] = [counts, counts * offset]
+    cells, offset = np.divmod(fixed, 1 << held_out.offset_bits)
+    rows = over_outcomes(held_out.weights) > 0
+    counts, weights = held_out.counts[rows], held_out.weights[rows]
+    columns: list[NDArray[Any]] = [counts, counts * offset[:, None]]
     if held_out.weighted:
-        weights = held_out.weights[used].ravel()
-        sums += [weights, held_out.squared_weights[used].ravel(), weights * offset]
-    return Sketch.from_columns(cells, labels, *sums, nodes=held_out.nodes, scale=held_out.scale)
+        columns += [weights, held_out.squared_weights[rows], weights * offset[:, None]]
+    return _sketch_of(held_out, cells, columns)

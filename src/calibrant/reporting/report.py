@@ -1,12 +1,12 @@
-"""`report`: everything that can be said about predictions, as one page."""
+"""Report on predictions: everything that was found, as one page."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant._arguments import CONFIDENCE, require_count
+from calibrant._arguments import CONFIDENCE, require_count, require_seed
 from calibrant._files import replaced_when_whole
 from calibrant.data.rows import InputOptions, has_classes
 from calibrant.data.scales import Scale
@@ -30,14 +30,14 @@ from calibrant.inference.profile import Profile
 from calibrant.io.from_data import sample_from
 from calibrant.io.request import CLASS_COLUMN
 from calibrant.io.scan import ClassSketches, ReadingOptions, class_columns, scan_classes
-from calibrant.reporting.classes import classes_of
+from calibrant.reporting.classes import class_finding, classes_of
 from calibrant.reporting.outcomes import Outcome, as_outcomes
 from calibrant.reporting.repair import cluster_halves
 from calibrant.reporting.summary import Halves, Summary, outcomes_alone, shown_text, summarise
 
 __all__ = ["Report", "report"]
 
-FORMATS = (".html", ".md", ".json")
+FORMATS = {".html": "html", ".md": "markdown", ".json": "json"}
 MOST_COMPARED = 8
 """Models that are compared in pairs: 28 pairs are a table that can be read."""
 
@@ -88,19 +88,25 @@ class Report:
                 f"`path` must end in {', '.join(FORMATS)}; got {show_value(target.name)}.",
                 argument="path",
             )
-        text = {".html": "html", ".md": "markdown", ".json": "json"}[target.suffix.lower()]
+        text = getattr(self, FORMATS[target.suffix.lower()])
         with replaced_when_whole(target) as file:
-            file.write_text(getattr(self, text), encoding="utf-8")
+            file.write_text(text, encoding="utf-8")
         return target
 
     def with_classes(self, sketches: ClassSketches) -> Report:
-        """Report with a section on classes: the worst first, and what is mixed up with confidence."""
-        one = self.summary.groups[0].assessment
-        found = classes_of(sketches, confidence=one.confidence)
-        return Report(replace(self.summary, classes=found))
+        """Report with a section on classes: the worst first, and what is mixed up with confidence.
+
+        A report by class has their findings already, and one by predicted class has others.
+        """
+        finding, one = self.summary.finding, self.summary.groups[0].assessment
+        if self.summary.by == CLASS_COLUMN["top_label"]:
+            finding = None
+        elif self.summary.by != CLASS_COLUMN["classwise"]:
+            finding = class_finding(sketches.each, confidence=one.confidence)
+        return Report(replace(self.summary, classes=classes_of(sketches, finding)))
 
     def with_outcomes(self, *found: Outcome) -> Report:
-        """The same with sections on survival, quantiles or distributions."""
+        """Report with sections on survival, quantiles or distributions."""
         return Report(replace(self.summary, outcomes=as_outcomes(found)))
 
     def made_by(self, command: str) -> Report:
@@ -142,10 +148,9 @@ def report(
 
     Parameters
     ----------
-    y_true : array, Sketch, Sketches, mapping of Sketch, GroupAssessments, or other result
+    y_true : array, Sketch, Sketches, mapping of Sketch, or GroupAssessments
         Outcomes, 0 or 1; sketches by model or group, as `calibrant.scan` gives them; or what
-        `calibrant.assess_by`, `quantiles.assess`, `distributions.assess` or `survival.observed_expected`
-        found, which is then shown and not computed again.
+        `calibrant.assess_by` found, which is then shown and not computed again.
     y_prob : array or mapping of arrays
         Predicted probabilities of outcome 1; for several models, name to predictions. With a column for
         each class, `y_true` holds classes, and the page has a section on them.
@@ -199,13 +204,13 @@ def report(
     if isinstance(y_true, Outcome):
         _require_nothing_else(y_prob=y_prob, data=data, cluster=cluster, assessment=assessment)
         return Report(outcomes_alone(y_true, title=title))
+    reading: Any = options
+    by_class = None
     if data is not None:
-        again = (
-            not (is_summed(data) or isinstance(data, Iterator)) and by is None and cluster is None
-        )
-        classes = again and options.get("multiclass") is not None and not options.get("per_file")
-        columns = {"y_true": y_true, "y_prob": y_prob}
-        y_true, y_prob, cluster, rest = sample_from(
+        again = not (is_summed(data) or isinstance(data, Iterator)) and not options.get("per_file")
+        if again and by is None and cluster is None and options.get("multiclass") is not None:
+            by_class = partial(scan_classes, data, y_true=y_true, y_prob=y_prob, **options)
+        y_true, y_prob, cluster, reading = sample_from(
             data,
             y_true,
             y_prob,
@@ -216,79 +221,57 @@ def report(
             rows=profile is not None and by is None,
             groups=True,
         )
-        made = report(
-            y_true,
-            y_prob,
-            title=title,
-            cluster=cluster,
-            confidence=confidence,
-            scale=scale,
-            random_state=random_state,
-            limit=limit,
-            assessment=assessment,
-            profile=profile,
-            **rest,
-        )
-        return made.with_classes(scan_classes(data, **columns, **options)) if classes else made
-    reading: InputOptions = options
+    require_seed(random_state, "random_state")
+    held = {"cluster": cluster, "assessment": assessment, **reading}
     if isinstance(y_true, GroupAssessments):
-        _require_nothing_else(y_prob=y_prob, cluster=cluster, assessment=assessment, **reading)
-        return _page(y_true, y_true.sketches, title, limit)
+        _require_nothing_else(y_prob=y_prob, **held)
+        return _page(y_true, y_true.sketches, title, limit, random_state)
+    if not isinstance(assessment, Assessment | None):
+        raise InputError(
+            f"`assessment` must be an Assessment; got {show_value(assessment)}.",
+            argument="assessment",
+        )
     settings: dict[str, Any] = {"confidence": confidence, "profile": profile}
+    several = isinstance(y_prob, Mapping)
+    many = not several and has_classes(y_prob, reading.get("multiclass"), reading.get("classes"))
     finding: GroupAssessments | Assessment
-    sketches: Mapping[Any, Sketch]
-    parts: dict[Hashable, Halves] = {}
-    many = not isinstance(y_prob, Mapping) and has_classes(
-        y_prob, reading.get("multiclass"), reading.get("classes")
-    )
-    if many and reading.get("multiclass") in ("top_label", "classwise"):
+    if isinstance(y_true, Mapping):
+        _require_nothing_else(y_prob=y_prob, **{**held, "cluster": None})
+        if is_summed(y_true) and y_true.by == (cluster,):  # clusters are one sample
+            finding = assess(y_true, cluster=cluster, scale=scale, **settings)
+            sketches: Mapping[Any, Sketch] = {"predictions": y_true.total()}
+        else:
+            finding = _groups(y_true, cluster, scale, limit, settings)
+            sketches = finding.sketches
+    elif many and reading.get("multiclass") in ("top_label", "classwise"):
         _require_nothing_else(assessment=assessment)
         finding = assess_by(y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading)
         sketches = finding.sketches
-    elif is_summed(y_true) and y_true.by == (cluster,):  # clusters alone are one sample
-        _require_nothing_else(y_prob=y_prob, assessment=assessment, **reading)
-        finding = assess(y_true, cluster=cluster, scale=scale, **settings)
-        sketches = {"predictions": y_true.total()}
-    elif isinstance(y_true, Mapping):
-        _require_nothing_else(y_prob=y_prob, assessment=assessment, **reading)
-        by = getattr(y_true, "by", "group")
-        groups = Sketches({key: _own(key, one, scale) for key, one in y_true.items()}, by=by)
-        apart = tuple(name for name in groups.by if name != cluster)
-        most = None if apart in CLASS_COLUMN.values() else limit
-        finding = assess_by(groups, cluster=cluster, limit=most, **settings)
-        sketches = finding.sketches
-    elif isinstance(y_prob, Mapping):
+    elif several:
         finding = _models(y_true, y_prob, cluster, scale, limit, settings, reading)
         sketches = finding.sketches
-        names: Iterable[Any] = finding if cluster is not None else ()
-        parts = {
-            name: _halves(y_true, y_prob[name], cluster, sketches[name], random_state, reading)
-            for name in names
-        }
     else:
-        sketch = as_sketch(y_true, y_prob, scale=scale, **reading)
-        sketches = {"predictions": sketch}
-        if not isinstance(assessment, Assessment | None):
-            raise InputError(
-                f"`assessment` must be an Assessment; got {show_value(assessment)}.",
-                argument="assessment",
-            )
-        finding = (
-            assess(y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading)
-            if assessment is None
-            else assessment
+        sketches = {"predictions": as_sketch(y_true, y_prob, scale=scale, **reading)}
+        finding = assessment or assess(
+            y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading
         )
-        if cluster is not None:
-            parts = {"predictions": _halves(y_true, y_prob, cluster, sketch, random_state, reading)}
-    made = _page(finding, sketches, title, limit, parts)
-    if isinstance(y_prob, Mapping) and 1 < len(y_prob) <= MOST_COMPARED:
+    parts: dict[Hashable, Halves] = {}
+    if cluster is not None and y_prob is not None and not many:
+        models = y_prob if several else {"predictions": y_prob}
+        for name in models.keys() & sketches.keys():
+            pairs, codes = read_clustered(y_true, models[name], cluster, **reading)
+            assert codes is not None
+            own = sketches[name].scale
+            parts[name] = cluster_halves(pairs, codes[0], own, seed=random_state)
+    made = _page(finding, sketches, title, limit, random_state, parts)
+    if several and 1 < len(y_prob) <= MOST_COMPARED:
         paired = compare(
             y_true, y_prob, cluster=cluster, confidence=confidence, scale=scale, **reading
         )
         made = Report(replace(made.summary, comparison=paired))
-    return (
-        made.with_classes(_classes(y_true, y_prob, reading)) if many and cluster is None else made
-    )
+    if by_class is None and many and cluster is None:
+        by_class = partial(_classes, y_true, y_prob, reading)
+    return made if by_class is None else made.with_classes(by_class())
 
 
 def _page(
@@ -296,12 +279,13 @@ def _page(
     sketches: Mapping[Any, Sketch],
     title: str,
     limit: int,
+    seed: int,
     parts: Mapping[Hashable, Halves] = MappingProxyType({}),
 ) -> Report:
     """The report; of classes, which are assessed all, the worst have a section."""
     of_classes = isinstance(finding, GroupAssessments) and finding.by in CLASS_COLUMN.values()
     most = require_count("limit", limit) if of_classes else None
-    return Report(summarise(finding, sketches, title=title, parts=parts, most=most))
+    return Report(summarise(finding, sketches, title=title, seed=seed, parts=parts, most=most))
 
 
 def _classes(y_true: Any, y_prob: Any, options: InputOptions) -> ClassSketches:
@@ -322,16 +306,28 @@ def _require_nothing_else(**given: Any) -> None:
             )
 
 
-def _own(key: Any, sketch: Any, scale: str | Scale | None) -> Sketch:
-    """The sketch of a group, which may be empty."""
-    if not isinstance(sketch, Sketch):
-        raise InputError(
-            "`y_true` must hold sketches, where there are no predictions beside it; group "
-            f"{show_value(key)} is a {type(sketch).__name__}.",
-            argument="y_true",
-            hint="Arrays of several models go into `y_prob`, by name.",
-        )
-    return as_sketch(sketch, scale=scale) if sketch.n else sketch
+def _groups(
+    y_true: Mapping[Any, Any],
+    cluster: Any,
+    scale: str | Scale | None,
+    limit: int,
+    settings: dict[str, Any],
+) -> GroupAssessments:
+    """Groups of sketches, which may be empty."""
+    own = {}
+    for key, sketch in y_true.items():
+        if not isinstance(sketch, Sketch):
+            raise InputError(
+                "`y_true` must hold sketches, where there are no predictions beside it; group "
+                f"{show_value(key)} is a {type(sketch).__name__}.",
+                argument="y_true",
+                hint="Arrays of several models go into `y_prob`, by name.",
+            )
+        own[key] = as_sketch(sketch, scale=scale) if sketch.n else sketch
+    groups = Sketches(own, by=getattr(y_true, "by", "group"))
+    apart = tuple(name for name in groups.by if name != cluster)
+    most = None if apart in CLASS_COLUMN.values() else limit
+    return assess_by(groups, cluster=cluster, limit=most, **settings)
 
 
 def _models(
@@ -364,12 +360,3 @@ def _models(
         **settings,
         **columns,
     )
-
-
-def _halves(
-    y_true: Any, y_prob: Any, cluster: Any, sketch: Sketch, seed: int, options: InputOptions
-) -> Halves:
-    """The rows of dependent predictions in two halves, whole clusters in each."""
-    pairs, codes = read_clustered(y_true, y_prob, cluster, **options)
-    assert codes is not None
-    return cluster_halves(pairs, codes[0], sketch.scale, seed=seed)

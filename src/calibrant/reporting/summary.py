@@ -1,4 +1,4 @@
-"""Everything that a report says, as data: HTML, Markdown and JSON are made from it, and compute nothing."""
+"""Everything that a report says, as data: the page, the Markdown text and the JSON are made from it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
+
 import calibrant
 from calibrant._format import group_text
 from calibrant.data.sketch import Sketch
@@ -18,18 +20,18 @@ from calibrant.inference.groups import GroupAssessments
 from calibrant.io.progress import Progress
 from calibrant.measures.catalogue import Measured, measure_all
 from calibrant.measures.result_record import plain
-from calibrant.plotting.decision_curve import DecisionCurve
+from calibrant.plotting.binned import binned_diagram
+from calibrant.plotting.decision_curve import DecisionCurve, decision_curve
 from calibrant.plotting.diagram import Diagram
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
+from calibrant.plotting.risk_coverage import risk_coverage_diagram
 from calibrant.reporting.classes import ClassFindings
-from calibrant.reporting.decisions import decisions_of
+from calibrant.reporting.notes import notes_on
 from calibrant.reporting.outcomes import Outcome
-from calibrant.reporting.profile import profile_diagram
 from calibrant.reporting.repair import Repair, repair_of
-from calibrant.reporting.sentences import notes_on
 
 __all__ = [
-    "LONGEST_NAME",
+    "MEASURE_NAMES",
     "GroupSummary",
     "Halves",
     "Summary",
@@ -41,45 +43,51 @@ __all__ = [
 
 Halves: TypeAlias = tuple[Sketch, Sketch]
 MOST_WITH_DECISIONS = 3
+"""Groups up to which each has a decision curve, the slowest part of a page."""
+FEWEST_OF_EITHER = 20
+"""Rows of either outcome below which a decision curve is all band."""
 SCHEMA = "calibrant.report/2"
-OTHER_MEASURES = (
-    "binned_ece",
-    "debiased_ece",
-    "weak_calibration_error",
-    "kernel_calibration_error",
-    "ecce_range",
-    "miscalibration",
-)
+MEASURE_NAMES = {
+    "binned_ece": "Binned ECE, 15 bins of equal width",
+    "debiased_ece": "Debiased ECE (root mean square)",
+    "weak_calibration_error": "Weak calibration error",
+    "kernel_calibration_error": "Kernel calibration error",
+    "ecce_range": "Cumulative error (ECCE-R)",
+    "miscalibration": "Miscalibration part of the Brier score (CORP)",
+}
+"""Other measures of the literature, and their display names."""
 LONGEST_NAME = 60
+"""Characters of a name that fit a table."""
+CURVE_STEPS = 11
+"""Points of the curve in its table: one for each tenth."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupSummary:
-    """One model or group: how it fares, where it errs, what repair would gain, what to beware of.
+    """One model or group: its assessment, diagrams, recalibration, other measures and notes.
 
     Attributes
     ----------
     name : str
         Fit to be shown; names from the data may be anything.
     assessment : Assessment
-        Estimate, interval, noise floor and test, made once.
+        Estimate, interval, noise floor and test.
     diagram : ReliabilityDiagram
-        The curve, its bands and the regions that contribute most. No bands where rows are in clusters:
-        they would be those of independent rows.
+        The curve, its bands and the finding as a sentence. No bands where rows are in clusters: they would
+        be those of independent rows.
     repair : Repair or None
         Scores before and after recalibration on rows, or clusters of them, left out of the fit.
     measures : tuple of Measured
         Other measures of the same rows.
     notes : tuple of str
         What to know about the rows.
-    stands_for : int
-        How many groups it is; 1 unless it is the rest of a long list.
+    stands_for, detectable : int, float or None
+        Number of groups, 1 unless it is the rest of a long list; and the SmoothECE that its rows would show.
     profile_diagram : Diagram or None
         The picture that belongs to the profile of the assessment, where it has one.
     decisions : DecisionCurve or None
-        Net benefit of acting on the predictions, where there are few groups.
-    no_decisions : str
-        Why there is no such curve, where one was looked for.
+        Net benefit of acting on the predictions, for clinicians and where there are few groups; of
+        independent rows without weights.
     """
 
     name: str
@@ -89,17 +97,35 @@ class GroupSummary:
     measures: tuple[Measured, ...]
     notes: tuple[str, ...]
     stands_for: int = 1
+    detectable: float | None = None
     profile_diagram: Diagram | None = None
     decisions: DecisionCurve | None = None
-    no_decisions: str = ""
+
+    @property
+    def curve(self) -> list[dict[str, float]]:
+        """Points of the curve, about one for each tenth of the predictions."""
+        columns = self.diagram.columns()
+        shown = np.flatnonzero(columns["drawn"])
+        if not shown.size:
+            return []
+        names = ["prediction", "observed"] + ["low", "high"] * self.diagram.bands
+        tenths = np.linspace(0.0, 1.0, CURVE_STEPS)
+        near = np.abs(columns["prediction"][shown] - tenths[:, None]).argmin(axis=1)
+        return [
+            {name: float(columns[name][k]) for name in [*names, "effective_rows"]}
+            for k in dict.fromkeys(shown[near].tolist())
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
             "name": self.name,
             "groups": self.stands_for,
+            "detectable": self.detectable,
             "assessment": self.assessment.to_dict(),
+            "sentence": self.diagram.verdict.sentence,
             "regions": [asdict(region) for region in self.assessment.direction.regions],
+            "curve": self.curve,
             "recalibration": None if self.repair is None else self.repair.to_dict(),
             "decisions": None if self.decisions is None else self.decisions.to_dict(),
             "measures": [
@@ -124,16 +150,14 @@ class Summary:
         What was found over all groups, in whose words every form speaks; None for a single one.
     too_few : tuple of (str, int)
         Names and rows of groups that are too small to assess.
-    came : tuple of str
-        Names of the groups in the order in which they came: it decides on their colours.
     by : tuple of str
         Names of the grouping columns.
     scale, seed, version, command : str, int, str, str
         How it was made.
-    comparison : Comparison or None
-        Of models on the same rows, in pairs.
     classes : ClassFindings or None
         Of class probabilities, every class and what is mixed up.
+    comparison : Comparison or None
+        Of models on the same rows, in pairs.
     outcomes : tuple of Outcome
         What was found of survival, quantiles and distributions.
     """
@@ -142,7 +166,6 @@ class Summary:
     groups: tuple[GroupSummary, ...]
     finding: GroupAssessments | None
     too_few: tuple[tuple[str, int], ...]
-    came: tuple[str, ...]
     by: tuple[str, ...]
     scale: str
     seed: int
@@ -191,6 +214,7 @@ def summarise(
     sketches: Mapping[Any, Sketch],
     *,
     title: str,
+    seed: int = 0,
     parts: Mapping[Hashable, Halves] = MappingProxyType({}),
     most: int | None = None,
 ) -> Summary:
@@ -202,7 +226,7 @@ def summarise(
         Of all groups, or of the only one.
     sketches : mapping of key to Sketch
         The rows of each group, or of the only one under its name.
-    title : str
+    title, seed : str, int
         As in `report`.
     parts : mapping of key to two Sketches
         The halves of groups whose rows are in clusters, whole clusters in each.
@@ -213,71 +237,78 @@ def summarise(
         finding = next(iter(finding.values()))  # one group is one sample
     if isinstance(finding, Assessment):
         ((key, _),) = sketches.items()
-        assessed, numbers, too_few = {key: finding}, {key: 1}, []
+        assessed, found, too_few = {key: finding}, {}, []
         by: tuple[str, ...] = ()
     else:
         assessed, by = dict(islice(finding.items(), most)), finding.by
-        numbers = {group.key: group.stands_for for group in finding.groups}
+        found = {group.key: group for group in finding.groups}
         too_few = [(shown_text(group.name), group.n) for group in finding.too_few]
-    first = next(iter(assessed.values()))
+    few = len(assessed) <= MOST_WITH_DECISIONS
     groups = []
-    bar = Progress(len(assessed), doing="repairing")
-    names = dict(zip(assessed, shown_names(assessed), strict=True))
-    for key, name in names.items():
-        one = _summary_of(name, sketches[key], assessed[key], parts.get(key), numbers[key])
-        if len(assessed) <= MOST_WITH_DECISIONS:
-            acting = decisions_of(sketches[key], assessed[key])
-            if isinstance(acting, str):
-                one = replace(one, no_decisions=acting)
-            else:
-                one = replace(one, decisions=acting)
-        groups.append(one)
-        bar.advance(1, sketches[key].n)
+    bar = Progress(len(assessed), doing="recalibrating")
+    for key, name in zip(assessed, shown_names(assessed), strict=True):
+        sketch, one = sketches[key], assessed[key]
+        group = GroupSummary(
+            name=name,
+            assessment=one,
+            diagram=reliability_diagram(sketch, assessment=one),
+            repair=repair_of(sketch, one, parts.get(key), seed=seed),
+            measures=measure_all(sketch, which=tuple(MEASURE_NAMES)).lines,
+            notes=notes_on(sketch, clusters=one.clusters),
+            stands_for=found[key].stands_for if found else 1,
+            detectable=found[key].detectable if found else None,
+            profile_diagram=_profile_diagram(sketch, one),
+            decisions=_decisions(sketch, one)
+            if few or getattr(one.profile, "name", "") == "clinical"
+            else None,
+        )
+        groups.append(group)
+        bar.advance(1, sketch.n)
     bar.close()
     return Summary(
         title=shown_text(title, longest=200),
         groups=tuple(groups),
         finding=None if isinstance(finding, Assessment) else finding,
         too_few=tuple(too_few),
-        came=tuple(names[key] for key in sketches if key in names),
         by=tuple(shown_text(name) for name in by),
-        scale=first.scale,
-        seed=0,
+        scale=groups[0].assessment.scale,
+        seed=seed,
         version=calibrant.__version__,
     )
 
 
 def outcomes_alone(found: Outcome, *, title: str) -> Summary:
     """Summary of survival, quantiles or distributions without predictions of yes or no beside them."""
-    return Summary(
-        title=shown_text(title, longest=200),
-        groups=(),
-        finding=None,
-        too_few=(),
-        came=(),
-        by=(),
-        scale="probability",
-        seed=0,
-        version=calibrant.__version__,
-        outcomes=(found,),
-    )
+    name, version = shown_text(title, longest=200), calibrant.__version__
+    return Summary(name, (), None, (), (), "probability", 0, version, outcomes=(found,))
 
 
-def _summary_of(
-    name: str, sketch: Sketch, assessment: Assessment, dealt: Halves | None, stands_for: int
-) -> GroupSummary:
-    independent = assessment.clusters is None
-    repairable = independent or dealt is not None
-    return GroupSummary(
-        name=name,
-        assessment=assessment,
-        diagram=reliability_diagram(sketch, assessment=assessment),
-        repair=repair_of(sketch, assessment, dealt) if repairable else None,
-        measures=measure_all(sketch, which=OTHER_MEASURES).lines,
-        notes=notes_on(sketch, clusters=assessment.clusters),
-        stands_for=stands_for,
-        profile_diagram=profile_diagram(sketch, assessment),
-    )
+def _decisions(sketch: Sketch, assessment: Assessment) -> DecisionCurve | None:
+    """The decision curve of rows that count alike, and of either outcome some."""
+    few = sketch.counts.sum(axis=0).min() < FEWEST_OF_EITHER
+    if few or sketch.weighted or assessment.clusters is not None:
+        return None
+    return decision_curve(sketch, confidence=assessment.confidence)
+
+
+def _profile_diagram(sketch: Sketch, assessment: Assessment) -> Diagram | None:
+    """The picture of a field.
+
+    The attributes diagram for forecasters, and for the answers of language models the share that is wrong
+    against the share that is given.
+    """
+    profile, clustered = assessment.profile, assessment.clusters is not None
+    if profile is None or sketch.weighted:
+        return None
+    confidence = assessment.confidence
+    if profile.name == "llm":
+        declined = round(sketch.n / profile["coverage"].value) - sketch.n
+        curve = risk_coverage_diagram(sketch, abstained=declined, confidence=confidence)
+        # The sketch does not say which rows are of one cluster, and limits without it are too narrow.
+        return replace(curve, bands=not clustered)
+    if profile.name == "weather" and not clustered:
+        return binned_diagram(sketch, attributes=True, confidence=confidence)
+    return None
 
 
 def shown_text(value: object, *, longest: int = LONGEST_NAME) -> str:

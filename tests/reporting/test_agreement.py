@@ -1,0 +1,114 @@
+"""Fifty random reports: no number on a page that is not in `to_dict()`, and no two statements that differ."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.reporting.report import Report
+
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w]|\.\d)")
+CONSTANTS = {0.0, 1.0, 15.0, 0.05, 0.00002}
+"""Of the page's own words: 15 bins, rows at 0 and 1 or within 0.00002 of it, a p-value below 0.05."""
+
+
+def made(seed: int) -> Report:
+    """A report on random rows of a random kind, calibrated or not."""
+    rng = np.random.default_rng([7, seed])
+    n = int(rng.choice([30, 200, 1000, 3000]))
+    p = rng.beta(rng.uniform(0.4, 3.0), rng.uniform(0.4, 5.0), n)
+    if seed % 7 == 3:
+        p = np.round(p, 1)
+    logit = np.log(np.clip(p, 1e-6, 1 - 1e-6) / np.clip(1 - p, 1e-6, 1))
+    slope, shift = rng.choice([1.0, 0.5, 1.6]), rng.choice([0.0, 0.0, 0.6, -0.6])
+    truth = 1.0 / (1.0 + np.exp(-(slope * logit + shift)))
+    y = (rng.random(n) < truth).astype(int)
+    kind = seed % 5
+    if kind == 0:
+        sketch = cal.Sketch.from_arrays(y, p)
+        return cal.report(sketch, assessment=cal.assess(sketch, margin=0.05))
+    if kind == 1:
+        return cal.report(y, {"one": p, "two": np.clip(p**1.5, 0, 1), "three": truth})
+    if kind == 2:
+        rows = {"y": y, "p": p, "site": rng.choice(list("abc"), n)}
+        return cal.report(data=rows, y_true="y", y_prob="p", by="site")
+    if kind == 3:
+        return cal.report(y, p, sample_weight=rng.uniform(0.5, 2.0, n))
+    return cal.report(y, p, cluster=np.arange(n) // 3 if n > 30 else None)
+
+
+def leaves(value: Any) -> Iterator[float]:
+    """Every number of a document, and those in its texts."""
+    if isinstance(value, dict):
+        value = [*value.values(), *value]
+    if isinstance(value, list):
+        for one in value:
+            yield from leaves(one)
+    elif isinstance(value, str):
+        yield from (float(text.replace(",", "")) for text in NUMBER.findall(value))
+    elif value is not None:
+        yield float(value)
+
+
+def words_of(page: str) -> str:
+    """The text of a page before its glossary, with the labels of its pictures."""
+    page = page[page.index("<h1>") : page.index('<h2 id="reading">')]
+    labels = " . ".join(re.findall(r'aria-label="([^"]*)"', page))
+    page = re.sub(r"<(svg|style|script).*?</\1>", " ", page, flags=re.S)
+    return unescape(re.sub(r"<[^>]*>", " . ", page) + labels)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_no_two_surfaces_contradict_each_other(seed: int) -> None:
+    page = made(seed)
+    document = json.loads(page.json)
+    assert document == page.to_dict()
+    known = np.array([*leaves(document), *CONSTANTS])
+    known = np.concatenate([known, 100.0 * known])
+    for text in NUMBER.findall(words_of(page.html)):
+        digits = len(text.partition(".")[2].split("e")[0]) - int(text.partition("e")[2] or 0)
+        near = np.abs(np.abs(known) - abs(float(text.replace(",", ""))))
+        assert near.min() <= 0.5001 * 10.0**-digits, f"{text} is not in to_dict()"
+
+    plain = re.sub(r"\\(.)", r"\1", page.markdown)
+    for group, one in zip(document["groups"], page.summary.groups, strict=True):
+        finding, sentence = group["assessment"]["finding"], one.diagram.verdict.sentence
+        assert group["sentence"] == sentence
+        assert finding == one.assessment.finding
+        assert group["assessment"]["verdict"].startswith(finding)
+        assert sentence in unescape(page.html)
+        assert one.diagram.verdict.clear == group["assessment"]["miscalibrated"]
+        if finding != "miscalibrated":
+            assert sentence.lower().startswith(finding)
+        agree_on_direction(sentence, group["assessment"]["direction"]["label"])
+        agree_on_direction(sentence, group["assessment"]["verdict"])
+        if len(document["groups"]) == 1:
+            level = {"miscalibrated": "bad", "within the margin": "good"}.get(finding, "unsure")
+            assert f'class="verdict {level}"' in page.html
+            assert f"{sentence}." in plain.split("\n")[2]
+        else:
+            row = next(line for line in plain.splitlines() if line.startswith(f"| {one.name} |"))
+            assert row.endswith(f"| {finding} |")
+    for text in document["sentences"][1:]:
+        assert text in plain
+        assert text in unescape(page.html)
+
+
+def agree_on_direction(sentence: str, label: str) -> None:
+    """A title and a label name the same direction, or only one of them names one."""
+    opposite = {"too high": "too low", "overconfident": "underconfident"}
+    for one, other in [*opposite.items(), *((b, a) for a, b in opposite.items())]:
+        if re.search(rf"\b{one}\b", label):
+            assert not re.search(rf"\b{other}\b.* on average", sentence.lower()), (sentence, label)
+            assert not sentence.lower().startswith(other), (sentence, label)
+    if "predictions are too" in label:
+        assert "confident" not in sentence, (sentence, label)
+    if "confident" in label:
+        assert "on average" not in sentence, (sentence, label)
