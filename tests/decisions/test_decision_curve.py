@@ -36,9 +36,11 @@ def test_net_benefit_is_counted_and_a_prediction_at_the_threshold_acts():
     p = np.round(p, 1)
     thresholds = [0.1, 0.25, 0.3, 0.7]
     expected = [counted(y, p, t) for t in thresholds]
-    assert cal.decision_curve(y, p, thresholds=thresholds).net_benefit == pytest.approx(expected)
+    assert cal.decision_curve(y, p, thresholds=thresholds).benefit.value == pytest.approx(expected)
     sketch = cal.Sketch.from_arrays(y, p)
-    assert cal.decision_curve(sketch, thresholds=thresholds).net_benefit == pytest.approx(expected)
+    assert cal.decision_curve(sketch, thresholds=thresholds).benefit.value == pytest.approx(
+        expected
+    )
 
 
 def test_a_sketch_is_near_its_rows():
@@ -62,9 +64,9 @@ def test_a_calibrated_model_loses_nothing_and_a_distorted_one_does():
     y, p = rows(power=3.0)
     found = cal.decision_curve(y, p)
     # Who knew the truth would act where p³ ≥ t.
-    best = np.array([counted(y, p, t, at=t ** (1 / 3)) for t in found.thresholds])
+    best = np.array([counted(y, p, t, at=t ** (1 / 3)) for t in found.benefit.thresholds])
     shown = found.benefit.lost_low > 0.0
-    assert 0.3 in found.thresholds[shown].round(2)
+    assert 0.3 in found.benefit.thresholds[shown].round(2)
     assert np.all(found.benefit.recalibrated[shown] <= best[shown] + 0.01)
     assert "lost" in found.label
 
@@ -101,7 +103,7 @@ def test_without_rows_to_learn_from_there_is_no_loss_but_a_reason():
     found = cal.decision_curve([0, 0, 0, 1], [0.1, 0.2, 0.3, 0.4], thresholds=[0.2])
     assert np.isnan(found.lost[0])
     assert "too few rows" in found.benefit.note
-    assert np.isfinite(found.net_benefit[0])
+    assert np.isfinite(found.benefit.value[0])
 
 
 def test_it_is_drawn_and_kept(tmp_path):
@@ -116,7 +118,7 @@ def test_it_is_drawn_and_kept(tmp_path):
     assert pickle.loads(pickle.dumps(curve)).to_dict() == curve.to_dict()
     assert "threshold" in str(curve)
     with pytest.raises(ValueError, match="read-only"):
-        curve.net_benefit[0] = 0.0
+        curve.benefit.value[0] = 0.0
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 1.2, [0.1, -0.2], "0.2", [], [True]])

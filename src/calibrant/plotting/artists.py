@@ -22,11 +22,11 @@ __all__ = [
     "at_points",
     "attributes",
     "band",
+    "bars",
     "diagonal",
     "display_name",
     "drawn_points",
     "histogram",
-    "intervals",
     "line",
     "next_color",
     "points",
@@ -173,9 +173,10 @@ def points(
     return [dots, bars]
 
 
-def intervals(ax: Any, x: Floats, low: Floats, high: Floats, **style: Any) -> Any:
-    """Wide faint bars: the consistency band of single points."""
-    return ax.vlines(x, low, high, linewidth=8, **style)
+def bars(ax: Any, x: Floats, low: Floats, high: Floats, width: float, **style: Any) -> Any:
+    """Upright bars: the consistency band of single points."""
+    ends = np.add.outer(x, [-width / 2, width / 2, np.nan]).ravel()
+    return band(ax, ends, np.repeat(low, 3), np.repeat(high, 3), **style)
 
 
 def diagonal(ax: Any, theme: Theme, **style: Any) -> Any:

@@ -99,8 +99,8 @@ class BinnedDiagram(Diagram):
             low, high = np.repeat(of.consistency_low, 2), np.repeat(of.consistency_high, 2)
             drawn["consistency_band"] = [band(ax, steps, low, high, **style.of_reference)]
             rate = self.points.base_rate if self.attributes else None
-            weight = self.points.mass.sum(axis=1)
-            drawn |= reference(ax, style, self.points.p, weight, self.limits, rate)
+            rows = (self.points.p, self.points.mass.sum(axis=1))
+            drawn |= reference(ax, style, rows, self.limits, rate)
         drawn["points"] = points(ax, x, y, of.low[used], of.high[used], **style.of_point)
         drawn["curve"] = [line(ax, x, y, **{**style.of_line(1.2), "label": None})]
         return drawn

@@ -45,16 +45,6 @@ class DecisionCurve(Diagram):
     benefit: NetBenefit
 
     @property
-    def thresholds(self) -> Floats:
-        """Thresholds at which somebody would act."""
-        return self.benefit.thresholds
-
-    @property
-    def net_benefit(self) -> Floats:
-        """Net benefit of acting where p ≥ t."""
-        return self.benefit.value
-
-    @property
     def lost(self) -> Floats:
         """Cost of miscalibration: the cross-fitted recalibrated curve less the raw one."""
         return self.benefit.lost
@@ -69,11 +59,7 @@ class DecisionCurve(Diagram):
 
     def __str__(self) -> str:
         note = [self.benefit.note] if self.benefit.note else []
-        return "\n".join([self.label, "", aligned(self.rows(), left=()), *note])
-
-    def rows(self) -> list[list[str]]:
-        """A table of at most ten thresholds, header first."""
-        return self.benefit.rows()
+        return "\n".join([self.label, "", aligned(self.benefit.rows(), left=()), *note])
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Every curve and band, by name."""

@@ -10,7 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_number
@@ -39,6 +38,7 @@ from calibrant.plotting.frame import (
     write_legend,
 )
 from calibrant.plotting.themes import LIGHT, Theme, as_theme
+from calibrant.plotting.verdict import Verdict
 
 __all__ = [
     "Diagram",
@@ -175,6 +175,9 @@ class Diagram(Picture, Record):
     kind: ClassVar[str]
     table: ClassVar[tuple[str, ...]] = ()
     """Attributes that are the columns."""
+    assessment: Any = None
+    verdict: Any = Verdict("", "", True)
+    """What was found, where the diagram has a test."""
     counted: ClassVar[str] = ""
     """Attribute that knows the number of rows, if it is not the diagram."""
 
@@ -182,6 +185,11 @@ class Diagram(Picture, Record):
     @abstractmethod
     def label(self) -> str:
         """The number as text."""
+
+    @property
+    def short_label(self) -> str:
+        """The number without its name, to stand beside others."""
+        return self.label
 
     @abstractmethod
     def frame(self) -> Frame:
@@ -347,18 +355,13 @@ def draw(layout: Layout, panels: Sequence[Sequence[tuple[Diagram, Style]]]) -> l
 
 
 def reference(
-    ax: Any,
-    style: Style,
-    p: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    limits: tuple[float, float],
-    rate: float | None = None,
+    ax: Any, style: Style, rows: tuple[Any, Any], limits: tuple[float, float], rate: float | None
 ) -> dict[str, list[Any]]:
     """Diagonal, histogram and, given an event rate, the lines of skill: what diagrams share."""
     drawn = {"diagonal": [shared(diagonal(ax, style.theme))]}
     if rate is not None:
         drawn |= attributes(ax, style.theme, rate)
-    if p.size:
-        bars = histogram(ax, p, weight, limits, color=style.theme.histogram, zorder=1)
+    if rows[0].size:
+        bars = histogram(ax, *rows, limits, color=style.theme.histogram, zorder=1)
         drawn["histogram"] = [shared(bars)]
     return drawn

@@ -13,7 +13,6 @@ from calibrant._format import group_text
 from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
-from calibrant.inference.assessment import Assessment
 from calibrant.inference.compare import models_of
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions, sketches_of_classes
@@ -41,6 +40,7 @@ MOST_MULTIPLES = 9
 """Small multiples that fit a page; of more, the worst are shown beside the forest plot of all."""
 WORST = 4
 MOST_COLUMNS = 4
+RELIABILITY = ReliabilityDiagram.kind
 LAYOUTS = ("overlay", "grid", "forest", None)
 LayoutName = Literal["overlay", "grid", "forest"]
 
@@ -153,7 +153,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         require_choice("layout", layout, LAYOUTS)
         if columns is not None:
             require_count("columns", columns)
-        assessed = all(isinstance(each, ReliabilityDiagram) for each in self.values())
+        assessed = all(each.kind == RELIABILITY for each in self.values())
         if layout is None:
             few = len(self) <= MOST_OVERLAID and assessed
             layout = "overlay" if few else "grid"
@@ -166,12 +166,14 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         if layout == "overlay":
             frame = framed(self._common_frame(), asked)
             frames = [frame]
-            legend = {name: _entry(name, self[name]) for name in self}
+            legend = {
+                name: f"{display_name(name, 28)}: {one.short_label}" for name, one in self.items()
+            }
             settings: dict[str, Any] = {}
         else:
             names = self._worst_first()
             if layout == "forest":
-                beside = {"forest": forest_plot(self._assessments())}
+                beside = {"forest": forest_plot({name: self[name].assessment for name in names})}
                 names, columns = names[:WORST], 2
             if columns is None:
                 columns = min(MOST_COLUMNS, int(np.ceil(np.sqrt(len(self)))))
@@ -216,56 +218,33 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         """Names by lower confidence limit, then by estimate, the largest first; as they came for others."""
 
         def size(name: str) -> tuple[float, float]:
-            diagram = self[name]
-            if not isinstance(diagram, ReliabilityDiagram) or diagram.assessment is None:
-                return 0.0, 0.0
-            return -diagram.assessment.interval.low, -diagram.smooth_ece.value
+            found = self[name].assessment
+            return (0.0, 0.0) if found is None else (-found.interval.low, -found.smooth_ece)
 
         return sorted(self, key=size)
-
-    def _assessments(self) -> dict[str, Assessment]:
-        """The assessment of each diagram, the largest error first."""
-        found = {}
-        for name in self._worst_first():
-            assessment = getattr(self[name], "assessment", None)
-            if assessment is None:
-                raise InputError(
-                    f"A forest plot needs the assessment of each diagram; {show_value(name)} has none.",
-                    argument="layout",
-                )
-            found[name] = assessment
-        return found
 
     def _common_frame(self) -> Frame:
         """Axes for all diagrams, with the largest error for a title."""
         frames = [diagram.frame() for diagram in self.values()]
         frame = max(frames, key=lambda frame: frame.xlim[1] - frame.xlim[0])
         name = self._worst_first()[0]
-        worst, title, note, clear = self[name], "", "", True
-        if isinstance(worst, ReliabilityDiagram):
-            share = f"{100 * worst.confidence:g}%"
+        worst, title, note = self[name], "", ""
+        if worst.kind == RELIABILITY:
+            share = f"{100 * cast(ReliabilityDiagram, worst).confidence:g}%"
             note = f"SmoothECE ({share} CI); shaded: {share} confidence bands"
-            if worst.assessment is not None:
-                clear = worst.verdict.clear
-                title = "No miscalibration detected in any"
-                if clear:
-                    title = f"Largest error: {display_name(name, 24)}, {worst.verdict.short}"
+        if worst.assessment is not None:
+            title = "No miscalibration detected in any"
+            if worst.verdict.clear:
+                title = f"Largest error: {display_name(name, 24)}, {worst.verdict.short}"
         # The histogram's strip stays away: no histogram is everybody's.
         ylim = frame.xlim if frame.square and len(self) > 1 else frame.ylim
-        return replace(frame, title=title, subtitle=note, muted=not clear, ylim=ylim)
+        return replace(frame, title=title, subtitle=note, muted=not worst.verdict.clear, ylim=ylim)
 
 
 def _small_frame(diagram: Diagram) -> Frame:
     """The frame of one of several, in few words."""
-    finding = ""
-    if isinstance(diagram, ReliabilityDiagram):
-        finding = diagram.verdict.short[:1].upper() + diagram.verdict.short[1:]
-    return replace(diagram.frame(), title=finding, subtitle=diagram.label)
-
-
-def _entry(name: str, diagram: Diagram) -> str:
-    number = diagram.short_label if isinstance(diagram, ReliabilityDiagram) else diagram.label
-    return f"{display_name(name, 28)}: {number}"
+    finding = diagram.verdict.short
+    return replace(diagram.frame(), title=finding[:1].upper() + finding[1:], subtitle=diagram.label)
 
 
 def _colors(diagrams: Diagrams, look: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -335,7 +314,9 @@ def reliability_diagrams(
     if isinstance(y_prob, Mapping) or (y_prob is not None and options.get("multiclass") is None):
         models: Any = {name: (y_true, p) for name, p in models_of(y_prob, names).items()}
     elif y_prob is not None:
-        models, options = _classes(y_true, y_prob, options)
+        reading = {k: options.pop(k) for k in InputOptions.__annotations__ if k in options}
+        scale = options.get("scale")
+        models = sketches_of_classes(y_true, y_prob, scale=scale, **cast(InputOptions, reading))
     else:
         models = y_true
     if not isinstance(models, Mapping):
@@ -355,22 +336,6 @@ def reliability_diagrams(
 
 
 _READING = ReadingOptions.__annotations__ | InputOptions.__annotations__
-
-
-def _classes(y_true: Any, y_prob: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Sketches of class probabilities, and the options that are left."""
-    reading = {name: options[name] for name in InputOptions.__annotations__ if name in options}
-    if reading.get("multiclass") not in ("top_label", "classwise"):
-        raise InputError(
-            "`multiclass` must say what makes the groups of class probabilities; it is "
-            f"{show_value(reading.get('multiclass'))}.",
-            argument="multiclass",
-            hint='Pass "classwise" or "top_label"; for the confidence alone use `reliability_diagram`.',
-        )
-    sketches = sketches_of_classes(
-        y_true, y_prob, scale=options.get("scale"), **cast(InputOptions, reading)
-    )
-    return sketches, {name: value for name, value in options.items() if name not in reading}
 
 
 def _rows_of(rows: Any) -> Sequence[Any]:

@@ -151,11 +151,9 @@ class ReliabilityDisplay:
             `bandwidth`, `confidence` and `design_effect` as in `reliability_diagram`; all others as
             in `plot`.
         """
-        y_prob, classes = _probabilities(estimator, X)
         name = type(estimator).__name__ if name is None else name
-        numbers = {key: options.pop(key) for key in DIAGRAM_OPTIONS if key in options}
-        made = cls._of(y, y_prob, classes, pos_label, name, sample_weight=sample_weight, **numbers)
-        return made.plot(ax, **options)
+        y_prob, classes = _probabilities(estimator, X)
+        return cls._of(y, y_prob, classes, sample_weight, pos_label, name, ax, options)
 
     @classmethod
     def from_predictions(
@@ -192,11 +190,7 @@ class ReliabilityDisplay:
         shape = np.shape(y_prob)
         several = len(shape) == 2 and shape[1] > 1
         classes = np.unique(np.asarray(y_true)).tolist() if several else None
-        numbers = {key: options.pop(key) for key in DIAGRAM_OPTIONS if key in options}
-        made = cls._of(
-            y_true, y_prob, classes, pos_label, name, sample_weight=sample_weight, **numbers
-        )
-        return made.plot(ax, **options)
+        return cls._of(y_true, y_prob, classes, sample_weight, pos_label, name, ax, options)
 
     @classmethod
     def from_cv_results(
@@ -255,37 +249,36 @@ class ReliabilityDisplay:
         y: Any,
         y_prob: Any,
         classes: list[Any] | None,
+        weight: Any,
         pos_label: Any,
         name: str | None,
-        **options: Any,
+        ax: Any,
+        options: dict[str, Any],
     ) -> ReliabilityDisplay:
         """One event of class probabilities, or every class against the rest."""
+        numbers = {key: options.pop(key) for key in DIAGRAM_OPTIONS if key in options}
+        numbers["sample_weight"] = weight
         if classes is None:
-            diagram = reliability_diagram(y, y_prob, pos_label=pos_label, **options)
-            return cls(diagram, name=name, pos_label=pos_label)
-        if len(classes) > 2 and pos_label is None:
-            options |= {"multiclass": "classwise", "classes": classes}
-            return cls(reliability_diagrams(y, y_prob, **options), name=name)
-        wanted, column = _event_of(classes, pos_label)
-        outcome = (np.asarray(y) == wanted).astype(int)
-        diagram = reliability_diagram(outcome, np.asarray(y_prob)[:, column], **options)
-        return cls(diagram, name=name, pos_label=wanted)
+            numbers["pos_label"] = pos_label
+        elif len(classes) > 2 and pos_label is None:
+            numbers |= {"multiclass": "classwise", "classes": classes}
+            return cls(reliability_diagrams(y, y_prob, **numbers), name=name).plot(ax, **options)
+        else:
+            pos_label, column = _event_of(classes, pos_label)
+            y, y_prob = (np.asarray(y) == pos_label).astype(int), np.asarray(y_prob)[:, column]
+        diagram = reliability_diagram(y, y_prob, **numbers)
+        return cls(diagram, name=name, pos_label=pos_label).plot(ax, **options)
 
 
 def _probabilities(estimator: Any, X: Any) -> tuple[Any, list[Any]]:
     """Class probabilities of a fitted classifier, and the classes."""
-    given = show_value(type(estimator).__name__)
-    if getattr(estimator, "classes_", None) is None and hasattr(estimator, "fit"):
+    fitted = getattr(estimator, "classes_", None) is not None
+    if not fitted or not hasattr(estimator, "predict_proba"):
         raise InputError(
-            f"`estimator` must be a fitted classifier; {given} is not fitted.",
+            "`estimator` must be a fitted classifier that has predict_proba; "
+            f"{show_value(type(estimator).__name__)} {'has none' if fitted else 'is not fitted'}.",
             argument="estimator",
-            hint="Call fit(X, y) first.",
-        )
-    if not hasattr(estimator, "predict_proba"):
-        raise InputError(
-            f"`estimator` must have predict_proba; {given} has none.",
-            argument="estimator",
-            hint="Wrap it in CalibratedClassifierCV, or pass probabilities to `from_predictions`.",
+            hint="Call fit(X, y), or pass probabilities to `from_predictions`.",
         )
     return np.asarray(estimator.predict_proba(X)), list(estimator.classes_)
 

@@ -102,49 +102,27 @@ class ForestPlot(Diagram):
         )
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
-        """Noise floors as bars, estimates with their intervals."""
+        """Noise floors as bars, estimates with their intervals, and the finding above each."""
         count = min(len(self.names), MOST_NAMED)
         y = np.arange(count, dtype=np.float64)[::-1]
-        theme = style.theme
-        floor = ax.hlines(
-            y,
-            0.0,
-            self.floor[:count],
-            linewidth=7,
-            color=theme.reference,
-            alpha=theme.reference_alpha,
-        )
-        drawn: dict[str, list[Any]] = {"floor": [floor]}
-        for key, bad, color in (
-            ("calibrated", False, theme.reference),
-            ("off", True, theme.accent),
-        ):
-            of = self.miscalibrated[:count] == bad
-            if not of.any():
-                continue
-            look = {**style.of_point, "color": color}
-            label = look.pop("label", None)
-            bars = ax.hlines(
-                y[of],
-                self.low[:count][of],
-                self.high[:count][of],
-                linewidth=style.linewidth or 1.8,
-                **look,
-            )
-            dots = ax.scatter(
-                self.estimate[:count][of], y[of], s=30, zorder=3, linewidths=0, label=label, **look
-            )
-            drawn[key] = [dots, bars]
+        theme, width = style.theme, style.linewidth or 1.8
+        grey = {"color": theme.reference, "alpha": theme.reference_alpha}
+        drawn: dict[str, list[Any]] = {
+            "floor": [ax.hlines(y, 0.0, self.floor[:count], linewidth=7, **grey)]
+        }
+        kinds = (("calibrated", False, theme.reference), ("off", True, theme.accent))
+        for key, bad, color in kinds:
+            of = np.flatnonzero(self.miscalibrated[:count] == bad)
+            if of.size:
+                look = {**style.of_point, "color": color}
+                label = look.pop("label", None)
+                bars = ax.hlines(y[of], self.low[of], self.high[of], linewidth=width, **look)
+                dots = {"s": 30, "zorder": 3, "linewidths": 0, "label": label, **look}
+                drawn[key] = [ax.scatter(self.estimate[of], y[of], **dots), bars]
+        text = {"fontsize": SMALL - 1.0, "color": theme.muted, "textcoords": "offset points"}
         drawn["verdicts"] = [
-            ax.annotate(
-                text,
-                (0.0, at),
-                xytext=(0, 6),
-                textcoords="offset points",
-                fontsize=SMALL - 1.0,
-                color=theme.muted,
-            )
-            for text, at in zip(self.verdicts, y, strict=False)
+            ax.annotate(verdict, (0.0, at), xytext=(0, 6), **text)
+            for verdict, at in zip(self.verdicts, y, strict=False)
         ]
         return drawn
 

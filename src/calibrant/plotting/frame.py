@@ -49,8 +49,6 @@ FONT, SMALL = 10.0, 9.0
 CHARACTER = 0.0082
 """Inches of an average character, for each point of its size."""
 LARGEST_FIGURE = 100.0
-BAR = 6.0
-"""Points of width from which on a line is a bar."""
 ROWS_SHOWN, ERROR_SHOWN = 0.995, 0.99
 """Shares of the rows and of the error that shortened axes must hold: the rest would be invisible."""
 HEIGHT_SHOWN = 0.975
@@ -354,9 +352,9 @@ def write_legend(
     """Legend below the axes: keys of the artists, each with its text."""
     handles, texts = [], []
     for key, text in legend.items():
-        artists = [artists_of[one][0] for one in key.split("+") if artists_of.get(one)]
-        if artists:
-            handles.append(_handle(artists))
+        keys = tuple(_key(artists_of[one][0]) for one in key.split("+") if artists_of.get(one))
+        if keys:
+            handles.append(keys)
             texts.append(text)
     if not handles:
         return
@@ -379,31 +377,14 @@ def write_legend(
         text.set_parse_math(False)
 
 
-def _handle(artists: Sequence[Any]) -> Any:
-    """Keys of a fixed look for artists whose own is not: patches of bands, lines of one width, dots."""
-    from matplotlib.collections import LineCollection, PathCollection
-    from matplotlib.colors import to_rgba_array
+def _key(artist: Any) -> Any:
+    """The artist, or of a line of many widths one of a single width."""
+    from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
-    keys: list[Any] = []
-    for artist in artists:
-        if isinstance(artist, PathCollection):
-            dot = artist.get_facecolor()[0]
-            keys.append(Line2D([], [], marker="o", markersize=4.5, linewidth=1.4, color=dot))
-        elif isinstance(artist, Line2D | LineCollection) and np.max(artist.get_linewidth()) < BAR:
-            widths = np.atleast_1d(artist.get_linewidth())
-            width = float(widths[0]) if widths.size == 1 else 1.8
-            color = to_rgba_array(artist.get_color())[0]
-            keys.append(Line2D([], [], color=color, linewidth=width))
-            if isinstance(artist, Line2D):
-                keys[-1].set_linestyle(artist.get_linestyle())
-        else:
-            color = (
-                artist.get_color() if isinstance(artist, LineCollection) else artist.get_facecolor()
-            )
-            keys.append(Patch(facecolor=to_rgba_array(color)[0], linewidth=0))
-    return tuple(keys) if len(keys) > 1 else keys[0]
+    if isinstance(artist, LineCollection) and np.size(artist.get_linewidth()) > 1:
+        return Line2D([], [], color=artist.get_color()[0], linewidth=1.8)
+    return artist
 
 
 @contextmanager

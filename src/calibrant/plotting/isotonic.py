@@ -114,7 +114,7 @@ class IsotonicDiagram(Diagram):
             rate = (
                 float(np.average(self.regression, weights=self.rows)) if self.attributes else None
             )
-            drawn |= reference(ax, style, self.prediction, self.rows, self.limits, rate)
+            drawn |= reference(ax, style, (self.prediction, self.rows), self.limits, rate)
         first = np.flatnonzero(np.diff(self.regression, prepend=-1.0) > 0)
         at = np.unique(np.concatenate([first, np.append(first[1:], self.regression.size) - 1]))
         x, y = self.prediction[at], self.regression[at]

@@ -138,7 +138,7 @@ class MapDiagram(Diagram):
         """The map and its band over the diagonal, on which nothing changes."""
         drawn: dict[str, list[Any]] = {}
         if not style.beside_others:
-            drawn |= reference(ax, style, self.rows, self.weight, self.limits)
+            drawn |= reference(ax, style, (self.rows, self.weight), self.limits, None)
         if np.isfinite(self.low).any():
             drawn["confidence_band"] = [
                 band(ax, self.prediction, self.low, self.high, **style.of_band)

@@ -460,24 +460,18 @@ def clumps_outside(
     """Rows at positions where no curve is drawn, in groups no wider than a wide neighbourhood."""
     at = np.searchsorted(curve.position, points.p).clip(1, curve.position.size - 1)
     bare = ~(curve.drawn[at] | curve.drawn[at - 1])
-    if not bare.any():
-        bare[:] = False
-        return _clumps(points, np.zeros(bare.size, np.int64), bare, confidence, design_effect)
+    key = np.zeros(bare.size, dtype=np.int64)
     if points.n < EFFECTIVE_ROWS * design_effect:
         rows = points.mass.sum(axis=1)
         passed = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
-        groups = int(np.clip(points.n // GROUP_ROWS, 1, MOST_GROUPS))
-        return _clumps(points, (passed * groups).astype(np.int64), bare, confidence, design_effect)
-    p, index = points.p[bare], np.flatnonzero(bare)
-    apart = (np.diff(p, prepend=p[0]) > WIDEST) | (np.diff(index, prepend=index[0]) > 1)
-    key = np.cumsum(apart)
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    span = np.append(p[first[1:] - 1], p[-1]) - p[first]
-    pieces = np.ceil(np.maximum(span, 1e-12) / (2 * WIDEST))[key]
-    part = np.minimum((p - p[first][key]) / np.maximum(span, 1e-12)[key] * pieces, pieces - 1)
-    whole = np.zeros(points.p.size, dtype=np.int64)
-    whole[bare] = key * 64 + part.astype(np.int64)
-    return _clumps(points, whole, bare, confidence, design_effect)
+        key = (passed * np.clip(points.n // GROUP_ROWS, 1, MOST_GROUPS)).astype(np.int64)
+    elif bare.any():
+        p, index = points.p[bare], np.flatnonzero(bare)
+        apart = (np.diff(p, prepend=p[0]) > WIDEST) | (np.diff(index, prepend=index[0]) > 1)
+        group = np.cumsum(apart)
+        first = p[np.flatnonzero(np.diff(group, prepend=-1))][group]
+        key[bare] = group * 64 + ((p - first) / (2 * WIDEST)).astype(np.int64)
+    return _clumps(points, key, bare, confidence, design_effect)
 
 
 def _clumps(

@@ -11,12 +11,19 @@ from typing import Any, Literal, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number, require_confidence, require_flag
+from calibrant._arguments import (
+    CONFIDENCE,
+    require_choice,
+    require_confidence,
+    require_flag,
+    require_positive,
+)
+from calibrant.data.cell_sums import DEFAULT_NODES
 from calibrant.data.points import Points
 from calibrant.data.rows import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
+from calibrant.errors import CalibrantWarning, InputError, TooFewRows
 from calibrant.inference.assess import assess
 from calibrant.inference.assessment import Assessment
 from calibrant.io.from_data import sample_from
@@ -25,8 +32,8 @@ from calibrant.measures.smooth_ece import SmoothECE, smooth_ece_result
 from calibrant.plotting.artists import (
     at_points,
     band,
+    bars,
     drawn_points,
-    intervals,
     line,
     points,
     weighted_line,
@@ -207,16 +214,12 @@ class ReliabilityDiagram(Diagram):
 
     def numbers(self) -> dict[str, Any]:
         """SmoothECE, its interval, and what the curve is made of."""
+        names = ("smooth_ece", "area", "bandwidth", "confidence", "n", "dropped")
         return {
-            "smooth_ece": self.smooth_ece,
+            **{name: getattr(self, name) for name in names},
             "interval": None if self.assessment is None else self.assessment.interval,
             "verdict": self.verdict.sentence,
-            "area": self.area,
             "drawn_wider": self.widened,
-            "bandwidth": self.bandwidth,
-            "confidence": self.confidence,
-            "n": self.n,
-            "dropped": self.dropped,
             "points": vars(self.points),
         }
 
@@ -251,16 +254,18 @@ class ReliabilityDiagram(Diagram):
         values = {name: at_points(column, some) for name, column in self.columns().items()}
         x = values["prediction"]
         if not style.beside_others:
-            grey = style.of_reference
+            grey, span = style.of_reference, self.limits[1] - self.limits[0]
             low, high = of.consistency_low, of.consistency_high
             if self.bands and continuous:
                 shade = band(ax, x, values["consistency_low"], values["consistency_high"], **grey)
                 drawn["consistency_band"] = [shade]
             elif self.bands and of.prediction.size:
-                drawn["consistency_band"] = [intervals(ax, of.prediction, low, high, **grey)]
+                drawn["consistency_band"] = [
+                    bars(ax, of.prediction, low, high, 0.03 * span, **grey)
+                ]
             rate = self.rows.base_rate if self.attributes else None
-            weight = _weight(self.rows)
-            drawn |= reference(ax, style, self.rows.p, weight, self.limits, rate)
+            rows = (self.rows.p, _weight(self.rows))
+            drawn |= reference(ax, style, rows, self.limits, rate)
         look = style.of_point
         if self.few_values:
             thin = {**style.of_line(1.0), "label": None}
@@ -279,10 +284,6 @@ class ReliabilityDiagram(Diagram):
             size = 14.0 + 26.0 * np.sqrt(of.rows / of.rows.max())
             drawn["points"] = points(ax, of.prediction, of.observed, low, high, size=size, **look)
         return drawn
-
-
-def _is_paper(bandwidth: Any) -> bool:
-    return isinstance(bandwidth, str) and bandwidth == "smooth_ece"
 
 
 def _weight(rows: Points) -> Floats:
@@ -365,21 +366,15 @@ def reliability_diagram(
         y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options, scale=scale)
     else:
         reading = cast(InputOptions, options)
-    if not is_number(design_effect) or not 0.0 < design_effect < np.inf:
-        raise InputError(
-            f"`design_effect` must be a positive number; it is {show_value(design_effect)}.",
-            argument="design_effect",
-        )
-    own = float(bandwidth) if is_number(bandwidth) else None  # type: ignore[arg-type]
-    if bandwidth is not None and own is None and not _is_paper(bandwidth):
-        raise InputError(
-            f'`bandwidth` must be a number or "smooth_ece"; it is {show_value(bandwidth)}.',
-            argument="bandwidth",
-        )
-    if scale is None or of_sketch or as_scale(scale, base_rate=0.5) == PROBABILITY:
-        sketch = as_sketch(y_true, y_prob, scale=scale, **reading)
-    else:
-        sketch = as_sketch(y_true, y_prob, scale=scale, nodes=NODES_OF_LONG_SCALES, **reading)
+    require_positive("design_effect", design_effect)
+    own = None
+    if isinstance(bandwidth, str):
+        require_choice("bandwidth", bandwidth, ("smooth_ece",))
+    elif bandwidth is not None:
+        own = require_positive("bandwidth", bandwidth)
+    short = scale is None or of_sketch or as_scale(scale, base_rate=0.5) == PROBABILITY
+    nodes = DEFAULT_NODES if short else NODES_OF_LONG_SCALES
+    sketch = as_sketch(y_true, y_prob, scale=scale, nodes=nodes, **reading)
     number = smooth_ece_result(sketch, bandwidth=own)
     rows = Points.of(sketch)
     narrowest = max(number.bandwidth, NARROWEST * float(sketch.scale.length))

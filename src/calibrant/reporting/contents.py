@@ -210,7 +210,7 @@ def _particulars(group: GroupSummary) -> list[Section]:
         Section("What recalibration would gain", _recalibration(group)),
     ]
     if group.decisions is not None:
-        header, *rows = group.decisions.rows()
+        header, *rows = group.decisions.benefit.rows()
         label = f"Decision curve of {group.name}: {group.decisions.label}"
         curve = Picture(group.decisions, label)
         table = Table(header, rows, "The decision curve as a table")
