@@ -129,6 +129,16 @@ def test_a_full_disk_is_an_error_that_names_the_target(name, tmp_path):
     assert os.listdir(tmp_path) == [name]
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
+def test_a_link_to_a_full_device_is_an_error_that_names_the_link(ending, tmp_path):
+    target = tmp_path / f"a.{ending}"
+    target.symlink_to("/dev/full")
+    with pytest.raises(cal.CalibrantError, match="cannot be written: No space left") as refused:
+        cal.reliability_diagram(Y, P).save(target)
+    assert refused.value.file == str(target)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs links")
 def test_a_circle_of_links_and_a_name_that_is_too_long_are_refused(tmp_path):
     (tmp_path / "a.json").symlink_to(tmp_path / "b.json")

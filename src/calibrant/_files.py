@@ -66,12 +66,12 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
     ('whole', ['note.txt'])
     """
     final = place_of_file(target)
-    if final.exists() and not final.is_file():
-        yield final
-        return
     # As mkstemp names it, but with the permissions that the process gives its files.
     made = final.with_name(f".{final.name[:50]}.{secrets.token_hex(8)}{final.suffix[:20]}")
     try:
+        if final.exists() and not final.is_file():
+            yield final
+            return
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield made
         with suppress(FileNotFoundError):

@@ -381,7 +381,7 @@ def test_a_full_disk_names_the_target(dense, tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a\x00b\x1b[31m", "lone \ud800", "$x^2$ \\frac", "<b>&\"'", "", "n" * 300]
+    "name", ["a\x00b\x1b[31m", "lone \ud800\ufffe", "$x^2$ \\frac", "<b>&\"'", "", "n" * 300]
 )
 def test_hostile_names(dense, tmp_path, name: str) -> None:
     from xml.etree import ElementTree

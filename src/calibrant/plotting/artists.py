@@ -57,7 +57,10 @@ def display_name(value: object, longest: int = LONGEST_NAME) -> str:
     ('a�b�', '', 'xxxxxxx…')
     """
     text = "" if value is None else " ".join(str(value).split())
-    text = "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+    none = ("\ufffe", "\uffff")  # which XML has no place for
+    text = "".join(
+        "\ufffd" if c in none or unicodedata.category(c) in ("Cc", "Cs") else c for c in text
+    )
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
