@@ -229,7 +229,7 @@ _ALL = [
     Kind("table-stream.arrow", write_stream, as_table),
     Kind("table.csv", write_csv, as_table, counts_rows=False),
     Kind("table.jsonl", write_json_lines, as_table, counts_rows=False),
-    Kind("answers.eval", write_archive, answers),
+    Kind("answers.eval", write_archive, answers, counts_rows=False),
     Kind("answers.jsonl", write_answers, answers, counts_rows=False),
 ]
 KINDS = {kind.name: kind for kind in _ALL}

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 import struct
 import zipfile
 import zlib
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from calibrant._arguments import is_number, require_choice
 from calibrant._files import json_of
@@ -29,7 +27,6 @@ from calibrant.io.answers import (
     collected,
     document_members,
     json_lines,
-    question_number,
     question_of,
 )
 from calibrant.io.confidence import (
@@ -159,7 +156,9 @@ def lm_eval_answers(
                 return math.inf
             raise
 
-    def answer(row: Row) -> Answer:
+    def answer(row: Row) -> Answer | None:
+        if str(row.get(LM_EVAL["filter"], "none")) != wanted:
+            return None
         if metric not in row:
             raise InputError(f"A sample must have {metric!r}, as the others do.")
         text: Any = row.get(LM_EVAL["text"])
@@ -174,15 +173,8 @@ def lm_eval_answers(
             {"task": task} | model,
         )
 
-    def answers() -> Iterator[Answer]:
-        for line, row in json_lines(path):
-            if str(row.get(LM_EVAL["filter"], "none")) == wanted:
-                with at(line, str(path)):
-                    found = answer(row)
-                yield found
-
     words = f"{_LM_EVAL_WORDS[probability]}; right by {metric!r}"
-    return collected(answers(), probability=words, file=str(path))
+    return collected(json_lines(path), answer, probability=words, file=str(path))
 
 
 def _lm_eval_metric(path: Path, row: Row, probability: str, metric: str | None) -> str:
@@ -260,43 +252,40 @@ def openai_evals_answers(
     metric = correct or OPENAI_EVALS["correct"]
     asked = OPENAI_EVALS["question"]
 
-    def answers() -> Iterator[Answer]:
+    groups: dict[str, str] = {}
+    sampled: dict[str, str | None] = {}
+
+    def answer(row: Row) -> Answer | None:
         """A match is an answer; its text, where it has none, is what was sampled last for the question."""
-        groups: dict[str, str] = {}
-        sampled: dict[str, str | None] = {}
-        for line, row in json_lines(path):
-            if isinstance(row.get("spec"), dict):
-                models = row["spec"].get("completion_fns")
-                names = {
-                    "task": row["spec"].get("eval_name"),
-                    "model": models[0] if models else None,
-                }
-                groups = {name: value for name, value in names.items() if isinstance(value, str)}
-            event, data = row.get("type"), row.get("data")
-            if not isinstance(data, dict) or event not in (OPENAI_EVALS["answer"], "sampling"):
-                continue
-            text = data.get(OPENAI_EVALS["text"])
-            while isinstance(text, list):
-                text = text[-1] if text else None
-            text = text if isinstance(text, str) else None
-            with at(line, str(path)):
-                question = question_of(row.get(asked), asked)
-                if event == "sampling":
-                    sampled[question] = text
-                    continue
-                if metric not in data:
-                    raise InputError(
-                        f"`correct`: a match must say whether the answer was right, in {metric!r}.",
-                        argument="correct",
-                    )
-                credit = values.credit(data[metric])
-            before = sampled.pop(question, None)
-            text = before if text is None else text
-            stated = None if text is None else values.stated(text)
-            yield Answer(question, stated, credit, text is not None and is_refusal(text), groups)
+        if isinstance(row.get("spec"), dict):
+            models = row["spec"].get("completion_fns")
+            names = {"task": row["spec"].get("eval_name"), "model": models[0] if models else None}
+            groups.clear()
+            groups.update((k, value) for k, value in names.items() if isinstance(value, str))
+        event, data = row.get("type"), row.get("data")
+        if not isinstance(data, dict) or event not in (OPENAI_EVALS["answer"], "sampling"):
+            return None
+        text = data.get(OPENAI_EVALS["text"])
+        while isinstance(text, list):
+            text = text[-1] if text else None
+        text = text if isinstance(text, str) else None
+        question = question_of(row.get(asked), asked)
+        if event == "sampling":
+            sampled[question] = text
+            return None
+        if metric not in data:
+            raise InputError(
+                f"`correct`: a match must say whether the answer was right, in {metric!r}.",
+                argument="correct",
+            )
+        before = sampled.pop(question, None)
+        text = before if text is None else text
+        stated = None if text is None else values.stated(text)
+        credit = values.credit(data[metric])
+        return Answer(question, stated, credit, text is not None and is_refusal(text), groups)
 
     words = f"{STATED}; right by {metric!r}"
-    return collected(answers(), probability=words, file=str(path))
+    return collected(json_lines(path), answer, probability=words, file=str(path))
 
 
 # -- HELM --------------------------------------------------------------------------------------
@@ -324,7 +313,7 @@ def helm_answers(path: Path, values: Values, *, probability: str | None) -> Answ
     groups = _helm_groups(path, about)
     reader = Values("sum", lenient=values.lenient)
 
-    def answer(number: int, state: Row) -> Answer:
+    def answer(state: Row) -> Answer:
         """Answer of a request; one that failed has neither a probability nor a score."""
         instance = _object(state, "instance")
         name = question_of(instance.get(HELM["question"]), "instance.id")
@@ -346,15 +335,13 @@ def helm_answers(path: Path, values: Values, *, probability: str | None) -> Answ
         sure = reader.confidence(_helm_log(state)) if has_logs else None
         return Answer(question, sure, credit, chosen is None, groups)
 
-    def answers() -> Iterator[Answer]:
-        for number, state in enumerate(v for n, v in _helm_members(path) if n == HELM["samples"]):
-            name = _object(state, "instance").get(HELM["question"])
-            with at(f"request {number} (instance {show_value(name)})", str(path)):
-                found = answer(number, state)
-            yield found
-
+    requests = enumerate(value for name, value in _helm_members(path) if name == HELM["samples"])
+    placed = (
+        (f"request {number} (instance {_object(state, 'instance').get(HELM['question'])!r})", state)
+        for number, state in requests
+    )
     words = f"{FORMS['sum']}; right by the tag {HELM['correct']!r}"
-    return collected(answers(), probability=words, file=str(path))
+    return collected(placed, answer, probability=words, file=str(path))
 
 
 def _helm_members(path: Path) -> Iterator[tuple[str, Any]]:
@@ -461,14 +448,12 @@ def inspect_answers(
             groups,
         )
 
-    def answers() -> Iterator[Answer]:
-        for sample in _inspect_samples(path):
-            with at(f"sample {show_value(sample.get(INSPECT['question']))}", str(path)):
-                found = answer(sample)
-            yield found
-
+    placed = (
+        (f"sample {show_value(sample.get(INSPECT['question']))}", sample)
+        for sample in _inspect_samples(path)
+    )
     words = FORMS[tokens] if probability == "tokens" else _INSPECT_WORDS[probability]
-    made = collected(answers(), probability=f"{words}; right by {scorer!r}", file=str(path))
+    made = collected(placed, answer, probability=f"{words}; right by {scorer!r}", file=str(path))
     values.require_one_scale(str(path))
     return made
 
@@ -548,12 +533,6 @@ def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.Zi
             members = {member.filename: member for member in archive.infolist()}
             if min((member.header_offset for member in members.values()), default=0):
                 raise ValueError("something stands before it, such as another archive")
-            with open(path, "rb") as file:
-                file.seek(archive.start_dir)
-                if file.read().count(b"PK\1\2") != len(members):
-                    raise ValueError("its table of contents lacks members")
-                for member in members.values():
-                    _start(file, member)
             yield archive, members
     except CalibrantError:
         raise
@@ -584,23 +563,14 @@ def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     pyarrow = require("pyarrow", caller="reading an Inspect log")
     assert archive.filename is not None
     with open(archive.filename, "rb") as file:
-        file.seek(_start(file, member))
+        file.seek(member.header_offset)
+        name, extra = struct.unpack("<26x2H", file.read(LOCAL_HEADER))
+        file.seek(name + extra, os.SEEK_CUR)
         packed = file.read(member.compress_size)
     unpacked: bytes = pyarrow.decompress(packed, member.file_size, codec="zstd", asbytes=True)
     if zlib.crc32(unpacked) != member.CRC:
         raise ValueError(f"the checksum of {member.filename} does not match")
     return unpacked
-
-
-def _start(file: Any, member: zipfile.ZipInfo) -> int:
-    """Start of the bytes of a member, whose name stands before them too: another one would hide a sample."""
-    file.seek(member.header_offset)
-    name, extra = struct.unpack("<26x2H", file.read(LOCAL_HEADER))
-    if file.read(name) != member.orig_filename.encode(
-        "utf-8" if member.flag_bits & 0x800 else "cp437"
-    ):
-        raise ValueError(f"{member.filename} is not where its contents say")
-    return int(member.header_offset + LOCAL_HEADER + name + extra)
 
 
 def _inspect_confidence(score: Row) -> Any:
@@ -668,26 +638,19 @@ def plain_answers(
         sure = agreement.share(name, value) if agreement else values.confidence(value, chosen)
         return Answer(name, sure, values.credit(right), False, given)
 
-    def answers() -> Iterator[Answer]:
-        for line, row in json_lines(path):
-            with at(line, str(path)):
-                found = answer(row)
-            yield found
-
     form = "" if values.form == "probability" else f" ({FORMS[values.form]})"
-    made = collected(answers(), probability=f"the field {prob_field!r}{form}", file=str(path))
+    words = f"the field {prob_field!r}{form}"
+    made = collected(json_lines(path), answer, probability=words, file=str(path))
     values.require_one_scale(str(path))
     return made
 
 
 class _Agreement:
-    """Number of samples of a question that give the same answer, in one list or in lines of their own.
-
-    Of lines, two numbers each are held, for the question and for what was answered to it.
-    """
+    """Number of samples of a question that give the same answer, in one list or in lines of their own."""
 
     def __init__(self, path: Path, field: str, question: str | None) -> None:
-        asked, said = array("q"), array("q")
+        self._asked: Counter[str] = Counter()
+        self._said: Counter[tuple[str, str]] = Counter()
         for line, row in json_lines(path):
             value = _value(row, field)
             if isinstance(value, list) or _is_missing(value):
@@ -700,12 +663,8 @@ class _Agreement:
                 )
             with at(line, str(path)):
                 name = question_of(_value(row, question), question)
-            asked.append(question_number(name))
-            said.append(_answer_number(name, value))
-        columns = (
-            np.frombuffer(c, np.int64) if c else np.empty(0, np.int64) for c in (asked, said)
-        )
-        self._asked, self._said = (np.unique(c, return_counts=True) for c in columns)
+            self._asked[name] += 1
+            self._said[name, _normal(value)] += 1
 
     def share(self, question: str | None, value: Any) -> float | None:
         """Share of the samples that say this, or of those in a list that say the commonest."""
@@ -714,16 +673,7 @@ class _Agreement:
             return max(counts.values()) / len(value) if value else None
         if question is None or _is_missing(value):
             return None
-        pairs = (
-            (self._said, _answer_number(question, value)),
-            (self._asked, question_number(question)),
-        )
-        times, samples = (int(counts[np.searchsorted(keys, k)]) for (keys, counts), k in pairs)
-        return times / samples
-
-
-def _answer_number(question: str, answer: Any) -> int:
-    return question_number(f"{question}\0{_normal(answer)}")
+        return self._said[question, _normal(value)] / self._asked[question]
 
 
 def _normal(answer: Any) -> str:

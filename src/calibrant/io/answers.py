@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -190,28 +190,38 @@ class _Groups:
         return {name: np.array(self._columns[name], dtype=object) for name in sorted(self._columns)}
 
 
-def collected(answers: Iterable[Answer], *, probability: str, file: str) -> Answers:
-    """Answers as columns; those that the model declined to give are only counted.
+def collected(
+    rows: Iterable[tuple[str, Row]],
+    answer: Callable[[Row], Answer | None],
+    *,
+    probability: str,
+    file: str,
+) -> Answers:
+    """Answers in the rows of a log as columns; those that the model declined to give are only counted.
 
     They are taken one by one, so that a log of any length needs room for three numbers an answer, and
-    one for each of its groups.
+    one for each of its groups. Rows come with their place in the log; some hold no answer.
     """
     correct, confidence, questions = array("d"), array("d"), array("q")
     groups, abstained_groups = _Groups(), _Groups()
     abstained = stated = 0
     named = True
-    for answer in answers:
-        if answer.abstained:
-            abstained += 1
-            abstained_groups.add(answer.groups)
+    for place, row in rows:
+        with at(place, file):
+            found = answer(row)
+        if found is None:
             continue
-        groups.add(answer.groups)
-        stated += answer.probability is not None
-        correct.append(np.nan if answer.correct is None else answer.correct)
-        confidence.append(np.nan if answer.probability is None else answer.probability)
-        named = named and answer.question is not None
+        if found.abstained:
+            abstained += 1
+            abstained_groups.add(found.groups)
+            continue
+        groups.add(found.groups)
+        stated += found.probability is not None
+        correct.append(np.nan if found.correct is None else found.correct)
+        confidence.append(np.nan if found.probability is None else found.probability)
+        named = named and found.question is not None
         questions.append(
-            len(correct) if answer.question is None else question_number(answer.question)
+            len(correct) if found.question is None else question_number(found.question)
         )
     if not correct:
         seen = f"all {abstained} are abstentions" if abstained else "it has none"

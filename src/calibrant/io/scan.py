@@ -135,7 +135,8 @@ def scan(
         when called again, and gives the same bits. The file stays when the scan is done; it goes when
         the result is on the disk, with `save(sketch, path, checkpoint=...)`.
     threads : int, optional
-        For files: how many threads read at a time; all cores by default.
+        For files: how many threads read at a time; all cores by default. Sums of groups are added up by
+        one more, so that two are enough there.
     progress : bool, optional
         For files: draw a progress bar; by default, only on a terminal.
     **reading
