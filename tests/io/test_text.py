@@ -183,7 +183,9 @@ def test_groups_that_are_null_for_a_whole_block(tmp_path, small_blocks, late):
 @pytest.mark.parametrize(
     ("nulls", "late", "holds"),
     [
-        (0, [1, "a"], "int64"),
+        (0, [1, "a"], "type"),
+        (0, [1] * 40 + ["a"], "int64"),
+        (0, [1] * 40 + [1.5], "double"),
         (0, [[1]], "list"),
         (30, [[1]], "list"),
         (30, [{"a": 1}], "dict"),

@@ -476,12 +476,6 @@ def _walked(piece: bytes, delimiter: str) -> tuple[NDArray[np.int64], NDArray[np
 
 PEEK_LINES = 200
 _KIND_OF = {bool: "bool", int: "int64", float: "float64", str: "string"}
-_VALUES_OF: dict[str | None, Any] = {
-    "float64": int | float,
-    "int64": int,
-    "bool": bool,
-    "string": str,
-}
 
 
 @file_format("jsonl", ".jsonl", ".ndjson")
@@ -517,36 +511,18 @@ class JsonLinesFile(_TextFile):
 
     def parser(self, request: Request) -> tuple[dict[str, Any], Callable[[bytes], Columns]]:
         """Arrow types of the columns by alias, and what reads a block as columns by alias."""
-        is_lists, rows = request.multiclass is not None, list(islice(_rows(self.first), PEEK_LINES))
-        kinds: dict[str, str | None] = {}
-        self.lists: set[str] = set()
-        for alias, name in self.columns.items():
-            seen = self.kinds[name]
-            if alias == LABEL and not request.named_labels:
-                kinds[name] = "bool" if bool in seen else "float64"
-            elif alias.startswith(PROB) and is_lists and list in seen:
-                kinds[name] = "float64"
-                self.lists.add(name)
-            elif alias.startswith(PROB) and is_lists and _has_text_lists(rows, name):
-                kinds[name] = "string"
-            elif alias.startswith(PROB) or alias == WEIGHT:
-                kinds[name] = "float64"
-            else:
-                kinds[name] = self._kind(name, seen)
-        self.json = require("pyarrow.json", caller="scan of JSON lines")
-        types = {name: self._type(name, kind) for name, kind in kinds.items()}
+        json = require("pyarrow.json", caller="scan of JSON lines")
+        kinds = {name: self._type_of(alias, name, request) for alias, name in self.columns.items()}
 
         def parse(block: bytes) -> Columns:
-            if self.nested or None in kinds.values():
+            if self.nested or self.pyarrow.null() in kinds.values():
                 return self._by_line(block, kinds, request)
             try:
-                table = self.json.read_json(
+                table = json.read_json(
                     self.pyarrow.BufferReader(block),
-                    read_options=self.json.ReadOptions(
-                        use_threads=False, block_size=len(block) + 1
-                    ),
-                    parse_options=self.json.ParseOptions(
-                        explicit_schema=self.pyarrow.schema(types.items()),
+                    read_options=json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+                    parse_options=json.ParseOptions(
+                        explicit_schema=self.pyarrow.schema(kinds.items()),
                         unexpected_field_behavior="ignore",
                     ),
                 )
@@ -554,10 +530,27 @@ class JsonLinesFile(_TextFile):
                 return self._by_line(block, kinds, request)
             return {alias: table[name] for alias, name in self.columns.items()}
 
-        return {alias: types[name] for alias, name in self.columns.items()}, parse
+        return {alias: kinds[name] for alias, name in self.columns.items()}, parse
 
-    def _kind(self, name: str, kinds: set[type]) -> str | None:
-        nested = " or ".join(sorted(kind.__name__ for kind in kinds - _KIND_OF.keys()))
+    def _type_of(self, alias: str, name: str, request: Request) -> Any:
+        """Arrow type of a column, by what its first lines hold."""
+        seen = self.kinds[name]
+        if alias == LABEL and not request.named_labels:
+            return self.pyarrow.bool_() if bool in seen else self.pyarrow.float64()
+        if alias.startswith(PROB) and request.multiclass is not None:
+            if list in seen:
+                return self.pyarrow.list_(self.pyarrow.float64())
+            if any(
+                is_list_as_text(flat(row).get(name))
+                for row in islice(_rows(self.first), PEEK_LINES)
+            ):
+                return self.pyarrow.string()
+        if alias.startswith(PROB) or alias == WEIGHT:
+            return self.pyarrow.float64()
+        return self._plain_type(name, seen)
+
+    def _plain_type(self, name: str, seen: set[type]) -> Any:
+        nested = " or ".join(sorted(kind.__name__ for kind in seen - _KIND_OF.keys()))
         if nested:
             raise InputError(
                 f"Column {name!r} must hold plain values; it holds {nested}.",
@@ -565,71 +558,70 @@ class JsonLinesFile(_TextFile):
                 if "dict" in nested
                 else None,
             )
-        if kinds == {int, float}:
-            return "float64"
-        return _KIND_OF[next(iter(kinds))] if len(kinds) == 1 else "string" if kinds else None
+        if seen == {int, float}:
+            return self.pyarrow.float64()
+        kind = _KIND_OF[next(iter(seen))] if len(seen) == 1 else "string" if seen else "null"
+        return self.pyarrow.type_for_alias(kind)
 
-    def _type(self, name: str, kind: str | None) -> Any:
-        plain = self.pyarrow.type_for_alias(kind or "null")
-        return self.pyarrow.list_(plain) if name in self.lists else plain
-
-    def _by_line(
-        self, block: bytes, kinds: Mapping[str, str | None], request: Request
-    ) -> dict[str, Any]:
+    def _by_line(self, block: bytes, kinds: Mapping[str, Any], request: Request) -> dict[str, Any]:
         """Columns by Python's reader, which knows NaN and Infinity, and the row of an error."""
-        columns: dict[str, list[Any]] = {name: [] for name in kinds}
+        columns: dict[str, list[Any]] = {alias: [] for alias in self.columns}
         for row, text in enumerate(filter(bytes.strip, block.split(b"\n"))):
             fields = _object(text, row)
             fields = flat(fields) if self.nested else fields
             for alias, name in self.columns.items():
-                value = fields.get(name)
-                is_list = name in self.lists and isinstance(value, list)
-                if value is not None and kinds[name] is not None and not is_list:
-                    value = self._checked(value, kinds[name], alias, request, row)
-                columns[name].append(value)
+                value, kind = fields.get(name), str(kinds[name])
+                if alias == LABEL and request.named_labels:
+                    value = str(value) if kind == "string" and value is not None else value
+                elif alias in request.columns and kind in ("double", "bool"):
+                    value = self._number(value, alias, request, row)
+                columns[alias].append(value)
         arrays = {}
-        for name, values in columns.items():
+        for alias, values in columns.items():
+            name = self.columns[alias]
             kind = kinds[name]
-            if name == self.columns[LABEL] and not request.named_labels:
-                kind = "float64"
-            elif kind is None:
-                kind = self._kind(name, {type(value) for value in values if value is not None})
+            if alias == LABEL and not request.named_labels:
+                kind = self.pyarrow.float64()
+            elif alias == LABEL or alias not in request.columns:
+                kind = self._common_type(name, kind, values)
             try:
-                arrays[name] = self.pyarrow.array(values, self._type(name, kind))
+                arrays[alias] = self.pyarrow.array(values, kind)
             except (ValueError, TypeError, OverflowError) as error:  # Arrow's are of these kinds
                 raise InputError(
                     f"Column {name!r} must hold values of one type: {show_value(str(error))}."
                 ) from error
-        return {alias: arrays[name] for alias, name in self.columns.items()}
+        return arrays
 
-    def _checked(self, value: Any, kind: str | None, alias: str, request: Request, row: int) -> Any:
-        """Value of a cell, if it is of its column's type, or can be read as such."""
-        if alias == LABEL and isinstance(value, int | float):
-            return float(value) if isinstance(value, bool) else value
-        is_plain = isinstance(value, _VALUES_OF[kind]) and (
-            kind == "bool" or not isinstance(value, bool)
-        )
-        if is_plain:
+    def _common_type(self, name: str, kind: Any, values: list[Any]) -> Any:
+        """Type of a block's values, which must be that of the column; Arrow would cut 1.5 to 1."""
+        null, whole = self.pyarrow.null(), self.pyarrow.int64()
+        found = self._plain_type(name, {type(value) for value in values if value is not None})
+        if kind == null or found == null:
+            return found
+        if found != kind and not (found == whole and kind == self.pyarrow.float64()):
+            raise InputError(
+                f"Column {name!r} must hold values of one type; it holds {kind} and {found}."
+            )
+        return kind
+
+    def _number(self, value: Any, alias: str, request: Request, row: int) -> Any:
+        """Number of a field, or of a percentage as text; out of range where such rows are to be dropped."""
+        if value is None or isinstance(value, float):
             return value
-        if alias == LABEL and request.named_labels:
-            return str(value)
-        if alias.startswith(PROB) and isinstance(value, str) and request.form == "percent":
-            number = _number(value, alias, request, ".")
+        if isinstance(value, int) and (alias == LABEL or not isinstance(value, bool)):
+            return float(value) if isinstance(value, bool) else value
+        text = value if isinstance(value, str) else ""
+        if text and alias.startswith(PROB) and request.form == "percent":
+            number = _number(text, alias, request, ".")
             if number is not None:
                 return number
-        name = self.columns[alias]
-        if alias not in request.columns:
-            raise InputError(
-                f"Column {name!r} must hold values of one type, {kind}; row {row} has "
-                f"{show_value(value)}.",
-                row=row,
-            )
         if request.on_invalid == "drop":
             return request.unreadable(alias)
         problem = f"has {show_value(value)} in row {row}"
-        text = value if isinstance(value, str) else ""
         nested = isinstance(value, list)
-        raise numberless(alias, name, problem, nested=nested, text=text, row=row, logs=True)
+        raise numberless(
+            alias, self.columns[alias], problem, nested=nested, text=text, row=row, logs=True
+        )
 
     def table(self) -> Any:
         """All columns and rows as an Arrow table."""
@@ -684,10 +676,6 @@ def flat(row: dict[str, Any]) -> dict[str, Any]:
         else:
             fields[f"{start}{name}"] = value
     return fields
-
-
-def _has_text_lists(rows: Iterable[dict[str, Any]], name: str) -> bool:
-    return any(is_list_as_text(flat(row).get(name)) for row in rows)
 
 
 def _kinds(rows: Iterable[dict[str, Any]]) -> dict[str, set[type]]:
