@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 import calibrant as cal
 from calibrant.data.sketch import Sketch
@@ -161,3 +161,26 @@ def test_the_result_is_a_row_of_a_frame() -> None:
     assert frame.shape[0] == 1
     assert frame["smooth_ece"][0] == found.smooth_ece
     assert frame["finding"][0] == found.finding
+
+
+def test_a_large_error_of_few_rows_has_a_p_value_below_that_of_the_draws() -> None:
+    p = np.linspace(0.05, 0.95, 400)
+    events = np.cumsum(p - 0.7 * p * (1 - p))
+    found = cal.assess(np.diff(np.floor(events), prepend=0.0), p)
+    alone = 2.0 * norm.sf(found.direction.bias * 400 / np.sqrt((p * (1 - p)).sum()))
+    assert 0.1 < found.smooth_ece < 0.14
+    assert alone < found.p_value < 1e-4
+
+
+def test_soft_outcomes_that_vary_little_show_small_errors() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 1_000)
+    y = p + rng.uniform(-0.05, 0.05, 1_000)
+    assert cal.assess(y, p, labels="soft").p_value > 0.05
+    assert cal.assess(y + 0.01, p, labels="soft").p_value < 1e-4
+
+
+def test_a_noise_floor_is_no_larger_than_an_error_can_be() -> None:
+    with pytest.warns(CalibrantWarning, match="effective number"):
+        found = cal.assess([0, 1, 1], [0.3, 0.4, 0.6], sample_weight=[1.0, 1e-9, 1e-9])
+    assert 0.0 < found.noise_floor.value <= 1.0

@@ -17,9 +17,9 @@ Boxes and waves are functions of u, the cumulated null variance, so that each se
 
 **Test.** Samples of r under calibration (see `null_noise`) give the null distribution of the largest
 standardised statistic of each family, and so its p-value. The smallest of these is referred to its own
-distribution over the samples (Westfall and Young 1993). Where a linear statistic is beyond all samples, the
-p-value is at most the union bound Σ 2Φ̄(x) over these statistics, with x the deviation of Bernstein's
-inequality.
+distribution over the samples (Westfall and Young 1993). Where a family is beyond all samples, its p-value is
+at most the union bound Σ 2Φ̄(x) over its linear statistics, with x the deviation of Bernstein's inequality;
+there are three such families, so the joint one is at most three times that (Bonferroni).
 
 **Lower end.** With q the critical value of a family, m solves (T - m)² = q² v(m), where v goes from the
 variance under calibration at m = 0 to the variance that was observed at m = T, as in Wilson's (1927) interval
@@ -256,25 +256,26 @@ class CalibrationTest:
         ranks = _ranks(np.concatenate([self._null.largest, self._observed[:, None]], axis=1))
         smallest = ranks.min(axis=0)
         p_value = float(np.mean(smallest <= smallest[-1]))
-        beyond = self._observed[:SMOOTH][ranks[:SMOOTH, -1] == 1]
-        if beyond.size:
-            p_value = min(p_value, self._union_bound(float(beyond.max())))
+        for k in np.flatnonzero(ranks[:SMOOTH, -1] == 1).tolist():
+            p_value = min(p_value, self._union_bound(k, float(self._observed[k])))
         return max(p_value, self._fewest_signs, float(np.finfo(np.float64).tiny))
 
     @cached_property
-    def _skews(self) -> Floats:
-        """ρ of the linear statistics, of proportional ones once."""
-        linear = self._linear
+    def _skews(self) -> list[Floats]:
+        """ρ of the linear statistics of each family, of proportional ones once; 0 where x accounts for it."""
+        linear, found = self._linear, []
         shapes = linear.functions * np.sign(linear.functions[:1]) / np.sqrt(linear.drawn + 1e-300)
-        _, first = np.unique(shapes.round(DIGITS), axis=1, return_index=True)
-        return linear.third[first]
+        for k in range(SMOOTH):
+            own = linear.family == k
+            _, first = np.unique(shapes[:, own].round(DIGITS), axis=1, return_index=True)
+            found.append(linear.third[own][first] * (self.cells.rows is not None))
+        return found
 
-    def _union_bound(self, value: float) -> float:
-        """P(largest linear statistic ≥ value) ≤ Σ 2Φ̄, after Bernstein's inequality where it is skewed."""
+    def _union_bound(self, k: int, value: float) -> float:
+        """P-value of a family's largest statistic, times the number of families: Σ 2Φ̄ by Bernstein."""
         from scipy.special import ndtr
 
-        skews = self._skews if self.cells.rows is not None else np.zeros(self._skews.size)
-        return float(2.0 * ndtr(-_bernstein(value, skews)).sum())
+        return float(2.0 * SMOOTH * ndtr(-_bernstein(value, self._skews[k])).sum())
 
     @property
     def _fewest_signs(self) -> float:
@@ -342,14 +343,16 @@ class CalibrationTest:
         if rank > 0:
             return np.asarray(ordered[:, -rank])
         # Beyond all draws the union bound decides; of smECE_s the tail is not known.
-        high = 1.0
-        while self._union_bound(high) > level:
-            high *= 2.0
         from scipy.optimize import brentq
 
-        root = brentq(lambda x: self._union_bound(x) - level, 0.0, high) if high > 1.0 else 0.0
-        critical = np.maximum(ordered[:, -1], root)
-        critical[SMOOTH] = math.inf
+        critical = np.append(ordered[:SMOOTH, -1], math.inf)
+        for k in range(SMOOTH):
+            high = 1.0
+            while self._union_bound(k, high) > level:
+                high *= 2.0
+            if high > 1.0:
+                root = brentq(lambda x, k=k: self._union_bound(k, x) - level, 0.0, high)
+                critical[k] = max(critical[k], root)
         return critical
 
     def upper_end(self, confidence: float, error: Callable[[float], float], start: float) -> float:
