@@ -453,3 +453,27 @@ def test_a_map_is_drawn_over_the_diagonal(dense) -> None:
         cal.plotting.map_diagram(fitted, p)
     with refused("recalibrator"):
         cal.plotting.map_diagram(y, p, recalibrator=cal.recalibration.RandomizedRecalibrator())
+
+
+@pytest.mark.parametrize("layout", ["overlay", "grid", None])
+def test_diagrams_of_other_kinds_stand_together(dense, layout) -> None:
+    plotting = cal.plotting
+    several = plotting.Diagrams(
+        {
+            "bins": plotting.binned_diagram(*dense),
+            "isotonic": plotting.isotonic_diagram(*dense, resamples=20),
+        }
+    )
+    plots = several.plot(layout=layout)
+    assert len({id(plot.ax) for plot in plots.values()}) == (1 if layout == "overlay" else 2)
+    (legend,) = next(iter(plots.values())).figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert len(texts) == (2 if layout == "overlay" else 3)
+    with refused("assessments"):
+        several.to_svg(layout="forest")
+
+
+def test_values_that_matplotlib_refuses(dense) -> None:
+    for look in ({"color": "no colour"}, {"alpha": 2}):
+        with pytest.raises(ValueError, match=r"no colour|alpha"):
+            cal.reliability_diagram(*dense).plot(axes(), **look)

@@ -172,7 +172,7 @@ class Picture(ABC):
 class Diagram(Picture, Record):
     """Statistics that draw themselves."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[str] = ""
     table: ClassVar[tuple[str, ...]] = ()
     """Attributes that are the columns."""
     assessment: Any = None

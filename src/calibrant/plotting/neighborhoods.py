@@ -9,7 +9,7 @@ absolute distance of the points from the diagonal, weighted by the share of rows
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from statistics import NormalDist
 
 import numpy as np
@@ -143,12 +143,10 @@ class _Cells:
         first = np.flatnonzero(np.diff(key, prepend=key[0] - 1))
         if first.size == key.size:
             return self
-        total = np.add.reduceat(self.weight, first)
-        sums = (self.weight, self.events, self.moment, self.second, self.squared)
-        return _Cells(
-            np.add.reduceat(self.x * self.weight, first) / total,
-            *(np.add.reduceat(column, first) for column in sums),
-        )
+        placed = self.x * self.weight
+        sums = [placed, self.weight, self.events, self.moment, self.second, self.squared]
+        moment, total, *others = np.add.reduceat(sums, first, axis=1)
+        return _Cells(moment / total, total, *others)
 
 
 def curve_of(
@@ -177,7 +175,12 @@ def curve_of(
     """
     cells, length, reflected = _cells_of(points, bandwidth)
     widths = np.full(cells.x.size, min(bandwidth, LEVEL * length))
-    span = _span(points)
+    # The axis that predictions use: 1, unless nearly all are close to 0, or to 1.
+    passed = np.cumsum(cells.weight) / cells.weight.sum()
+    ends = np.searchsorted(passed, [1.0 - SPAN_SHARE, SPAN_SHARE]).clip(0, passed.size - 1)
+    first, last = (cells.moment[ends] / cells.weight[ends]).tolist()
+    span = max(min(last, 1.0 - first), 1e-9)
+    span = span if span < SHORT_SPAN else 1.0
     wanted = most = kish = 0.0
     if widen:
         kish = cells.weight.sum() ** 2 / cells.squared.sum()
@@ -262,7 +265,7 @@ def runs(shown: Bools) -> list[slice]:
     [slice(0, 1, None), slice(2, 4, None)]
     """
     edges = np.flatnonzero(np.diff(np.concatenate([[0], shown.astype(np.int8), [0]])))
-    return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    return list(map(slice, edges[::2].tolist(), edges[1::2].tolist()))
 
 
 def _area(gap: Floats, t: Floats) -> float:
@@ -339,14 +342,6 @@ def _bandwidths(
     return np.where(widths < 1.01 * narrowest, narrowest, widths)
 
 
-def _span(points: Points) -> float:
-    """Length of the axis that predictions use: 1, unless nearly all are close to 0, or to 1."""
-    passed = np.cumsum(points.mass.sum(axis=1)) / points.total
-    low, high = np.searchsorted(passed, [1.0 - SPAN_SHARE, SPAN_SHARE]).clip(0, points.p.size - 1)
-    span = min(float(points.p[high]), 1.0 - float(points.p[low]))
-    return max(span, 1e-9) if span < SHORT_SPAN else 1.0
-
-
 def _needed(prediction: Floats, wanted: float, most: float) -> Floats:
     """Rows that a neighbourhood should hold: n p(1 - p) as at one half, but no more than `most`."""
     p = np.clip(prediction, 1e-9, 1.0 - 1e-9)
@@ -358,8 +353,12 @@ def _images(x: Floats, length: float | None, reach: float) -> list[Floats]:
     if length is None:
         return [x]
     turns = range(-int(reach / (2 * length)) - 1, int(reach / (2 * length)) + 2)
-    images = [sign * x + 2 * length * turn for turn in turns for sign in (1.0, -1.0)]
-    return [one for one in images if one.max() > -reach and one.min() < length + reach]
+    images = []
+    for turn, sign in product(turns, (1.0, -1.0)):
+        image = sign * x + 2 * length * turn
+        if image.max() > -reach and image.min() < length + reach:
+            images.append(image)
+    return images
 
 
 def _mesh(x: Floats, widths: Floats, length: float, reflected: bool) -> Floats:
@@ -482,7 +481,7 @@ def _clumps(
     place[used] = np.unique(key[used], return_inverse=True)[1]
     every = rates(points, place, int(place.max(initial=-1)) + 1, confidence, design_effect)
     fewest = min(FEWEST_IN_A_CLUMP, SAMPLE_SHARE * points.n / design_effect)
-    return Clumps(*(column[every.rows >= fewest] for column in vars(every).values()))
+    return Clumps(*np.stack(list(vars(every).values()))[:, every.rows >= fewest])
 
 
 def rates(
@@ -494,18 +493,16 @@ def rates(
 ) -> Clumps:
     """Mean prediction and outcome in each of `count` groups, NaN in empty ones; -1 is no group."""
     used = place >= 0
-    at, p, mass = place[used], points.p[used], points.mass[used]
+    p, mass = points.p[used], points.mass[used]
     weight = mass.sum(axis=1)
     squared = weight if points.squared is None else points.squared[used]
-
-    def summed(column: Floats) -> Floats:
-        return np.asarray(np.bincount(at, column, minlength=count), dtype=np.float64)
-
-    total = summed(weight)
+    columns = [weight, weight * p, mass[:, 1], squared, squared * p * (1.0 - p)]
+    sums = [np.bincount(place[used], column, minlength=count) for column in columns]
+    total, moment, events, squares, spread = np.array(sums, dtype=np.float64)
     safe = np.where(total > 0, total, np.nan)
-    prediction, observed = summed(weight * p) / safe, np.clip(summed(mass[:, 1]) / safe, 0.0, 1.0)
-    effective = np.nan_to_num(safe**2 / np.maximum(summed(squared), 1e-300)) / design_effect
-    variance = summed(squared * p * (1.0 - p)) / safe**2 * design_effect
+    prediction, observed = moment / safe, np.clip(events / safe, 0.0, 1.0)
+    effective = np.nan_to_num(safe**2 / np.maximum(squares, 1e-300)) / design_effect
+    variance = spread / safe**2 * design_effect
     return Clumps(
         prediction,
         observed,

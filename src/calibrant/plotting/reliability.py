@@ -15,7 +15,6 @@ from calibrant._arguments import (
     CONFIDENCE,
     require_choice,
     require_confidence,
-    require_flag,
     require_positive,
 )
 from calibrant.data.cell_sums import DEFAULT_NODES
@@ -360,8 +359,6 @@ def reliability_diagram(
             )
         confidence = assessment.confidence
     require_confidence(confidence)
-    require_flag("bands", bands)
-    require_flag("attributes", attributes)
     if data is not None:
         y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options, scale=scale)
     else:
