@@ -41,13 +41,14 @@ EXTREME = 1e-13
 WIDTHS_OF_MARGIN = 9.0
 """A Gaussian leaves 2e-19 of its mass beyond 9 bandwidths."""
 LONGEST_GRID = 1000.0
-_GOLDEN = 0.6180339887498949
 _CHECKPOINTS = np.unique(
     np.concatenate(
         [
             [1e-12, 1e-9, 1e-6, 1 - 1e-6, 1 - 1e-9],
             np.linspace(0, 1, 257)[1:-1],
-            np.arange(1, 2000) * _GOLDEN % 1.0,  # uneven, or a wave could hide between them
+            np.arange(1, 2000)
+            * ((np.sqrt(5.0) - 1.0) / 2.0)
+            % 1.0,  # uneven, or a wave could hide between them
         ]
     )
 )

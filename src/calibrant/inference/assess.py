@@ -35,6 +35,7 @@ from calibrant.inference.scores import scores_of
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.smooth_ece import smooth_ece_result
+from calibrant.smoothing.spectrum import SMALLEST_BANDWIDTH
 
 __all__ = [
     "assess",
@@ -45,7 +46,6 @@ __all__ = [
 ]
 
 Codes = tuple[NDArray[np.int64], int]
-SMALLEST_BANDWIDTH = 1e-5
 FINEST_OF_FLOOR = 0.1
 FEW_UNITS = 40.0
 """Where the size of the test begins to leave its level (bench.coverage)."""

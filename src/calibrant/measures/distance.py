@@ -31,10 +31,8 @@ Flips = Literal["forbidden", "allowed"]
 MOST_NODES = 1 << 20
 FARTHEST = 2.0
 """Distances on a scale are cut there: d(u, v) = min(|h(u) - h(v)|, 2)."""
-ACCURACY = 1e-10
-ATTEMPTS = (("highs-ipm", ACCURACY), ("highs-ds", ACCURACY), ("highs-ds", 1e-7))
+ATTEMPTS = (("highs-ipm", 1e-10), ("highs-ds", 1e-10), ("highs-ds", 1e-7))
 """Solvers and tolerances: the first is the fastest, and gives up where nodes lie very close."""
-OUT_OF_TIME = 1
 TIME_TO_BEGIN = 1e-4
 """Seconds a node, several times what it takes."""
 
@@ -266,7 +264,7 @@ def _solve(
                 "dual_feasibility_tolerance": tolerance,
             },
         )
-        if solution.status in (0, OUT_OF_TIME):
+        if solution.status in (0, 1):  # solved, or out of time
             break
     if solution.x is None or solution.status != 0:
         reason = str(solution.message).strip().rstrip(".")

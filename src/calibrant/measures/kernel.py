@@ -11,7 +11,7 @@ from calibrant._arguments import require_choice, require_flag, require_positive
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import InputOptions
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.scales import PROBABILITY, WIDTHS_OF_MARGIN, Scale, as_scale
 from calibrant.errors import InputError
 from calibrant.measures._chains import laplace_sum
 
@@ -24,9 +24,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Kernel = Literal["laplace", "rbf"]
-
-NEGLIGIBLE_WIDTHS = 9.0
-MMCE_BANDWIDTH = 0.2
 
 
 def kernel_calibration_error(
@@ -161,7 +158,7 @@ def mmce(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> fl
     >>> round(mmce([0, 1], [0.25, 0.25]), 6)
     0.25
     """
-    return kernel_calibration_error(y_true, y_prob, bandwidth=MMCE_BANDWIDTH, **options)
+    return kernel_calibration_error(y_true, y_prob, bandwidth=0.2, **options)
 
 
 def _rbf_sum(z: Floats, r: Floats, bandwidth: float) -> float:
@@ -175,8 +172,8 @@ def _rbf_sum(z: Floats, r: Floats, bandwidth: float) -> float:
     if not finite.any():
         return far
     z, r = z[finite] - z[finite][0], r[finite]
-    period = float(z[-1]) + NEGLIGIBLE_WIDTHS * bandwidth
-    terms = int(np.ceil(NEGLIGIBLE_WIDTHS * period / (2.0 * np.pi * bandwidth)))
+    period = float(z[-1]) + WIDTHS_OF_MARGIN * bandwidth
+    terms = int(np.ceil(WIDTHS_OF_MARGIN * period / (2.0 * np.pi * bandwidth)))
     share = bandwidth * np.sqrt(2.0 * np.pi) / period
     total = share * float(np.sum(r)) ** 2
     for k in range(1, terms + 1):

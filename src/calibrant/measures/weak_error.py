@@ -14,7 +14,7 @@ from calibrant._arguments import require_choice
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.scales import LOGIT_LIMIT, PROBABILITY, Scale, as_scale
 from calibrant.errors import CalibrantError
 from calibrant.measures._chains import minimise, solve_chain, witness
 from calibrant.measures.result_record import Record, bound_text, rows_text
@@ -151,7 +151,6 @@ def _chain(points: Points, scale: Scale) -> tuple[Floats, Floats]:
 
 Loss = Literal["squared", "log"]
 
-LARGEST_LOGIT = 30.0
 DUALITY_GAP = 1e-9
 MOST_STEPS = 200
 CENTRING = 0.15
@@ -265,7 +264,7 @@ class _Problem:
         else:
             with np.errstate(divide="ignore"):
                 logit = np.log(points.p) - np.log1p(-points.p)
-            self.s = np.clip(logit, -LARGEST_LOGIT, LARGEST_LOGIT)
+            self.s = np.clip(logit, -LOGIT_LIMIT, LOGIT_LIMIT)
             self.low, self.high = np.full_like(self.s, -1.0), np.ones_like(self.s)
         self.step = np.minimum(np.diff(self.s), 2.0)
         self.step = np.maximum(self.step, 1e-12)

@@ -27,7 +27,14 @@ from calibrant.smoothing._nodes import (
     outline_of_cells,
 )
 from calibrant.smoothing._solver import Transform
-from calibrant.smoothing.spectrum import EPSILON, BinningError, Skew, Spectrum, Spread
+from calibrant.smoothing.spectrum import (
+    EPSILON,
+    SMALLEST_BANDWIDTH,
+    BinningError,
+    Skew,
+    Spectrum,
+    Spread,
+)
 
 __all__ = ["Line", "LineResiduals", "RowResiduals", "SketchResiduals", "shortened"]
 
@@ -116,7 +123,6 @@ WIDTHS_OF_KERNEL = 8.0
 """Bandwidths that a kernel covers."""
 WHOLE = 0.75
 """Rows that would need a window wider than this are given the whole of [0, 1]."""
-SMALLEST_WIDTH = 1e-5
 SMALLEST_SIZE = 1e-3
 """Of residuals: certain predictions that never fail need no fine grid."""
 
@@ -159,7 +165,7 @@ class RowResiduals:
 
     def narrow(self, widest: float) -> None:
         """Leave no more room around the rows than bandwidths up to `widest` need."""
-        (low, high), margin = self._range, WIDTHS_OF_MARGIN * max(widest, SMALLEST_WIDTH)
+        (low, high), margin = self._range, WIDTHS_OF_MARGIN * max(widest, SMALLEST_BANDWIDTH)
         start, stop = max(0.0, low - margin), min(1.0, high + margin)
         whole = not stop - start < WHOLE
         self._start, self.length = (0.0, 1.0) if whole else (start, stop - start)
@@ -265,7 +271,7 @@ class LineResiduals:
         with np.errstate(invalid="ignore"):  # neighbours at the same infinity
             self._gaps = np.nan_to_num(np.diff(sorted_z), nan=0.0)
         # No fixed point lies beyond the mean absolute residual.
-        self.narrow(max(self.size, SMALLEST_WIDTH) if bandwidth is None else bandwidth)
+        self.narrow(max(self.size, SMALLEST_BANDWIDTH) if bandwidth is None else bandwidth)
         bias = abs(float(self._residual.sum()))
         self.guess = max(bias, noise(self.length, self.size, pairs.n))
 
@@ -316,7 +322,7 @@ class SketchResiduals:
     def __init__(self, sketch: Sketch, bandwidth: float | None = None) -> None:
         self._sketch = sketch
         scale, cells = sketch.scale, sketch.cells
-        self.narrowest = max(SMALLEST_WIDTH, 1.0 / sketch.nodes) * scale.length
+        self.narrowest = max(SMALLEST_BANDWIDTH, 1.0 / sketch.nodes) * scale.length
         weights: Floats | Integers = sketch.counts
         offsets: Floats | Integers = sketch.offsets
         if sketch.weighted:
@@ -362,7 +368,7 @@ class SketchResiduals:
         sketch = self._sketch
         if not sketch.scale.reflected:
             return
-        margin = WIDTHS_OF_MARGIN * max(widest, SMALLEST_WIDTH) * sketch.nodes
+        margin = WIDTHS_OF_MARGIN * max(widest, SMALLEST_BANDWIDTH) * sketch.nodes
         self._cells, self.length, self._margin = sketch.cells, 1.0, math.inf
         self._predictions = np.empty((0, 4))
         if margin < WHOLE * sketch.nodes:
