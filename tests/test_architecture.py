@@ -119,9 +119,32 @@ def test_an_extension_point_is_single(name):
     assert len(homes) == 1, homes
 
 
+@pytest.mark.parametrize(
+    ("name", "home"),
+    [
+        ("HistogramRecalibrator", "recalibration/histogram.py"),
+        ("orc", "io/columnar.py"),
+        ("dark", "plotting/themes.py"),
+        ("kernel_rbf", "measures/catalogue.py"),
+    ],
+)
+def test_what_an_extension_point_takes_is_named_in_one_file(name, home):
+    """As a class or as a word."""
+    homes = {
+        path.relative_to(SOURCE).as_posix()
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if name in (getattr(node, "value", None), getattr(node, "name", None))
+    }
+    assert homes == {home}
+
+
 def test_every_path_of_the_map_exists():
     named = re.findall(r"`(src/calibrant/[\w./]*)`", TEXT)
-    assert len(named) > 10
+    named += [
+        f"src/calibrant/{name}" for name in re.findall(r"`([a-z]\w*/\w+\.py|_\w+\.py)`", TEXT)
+    ]
+    assert len(named) > 40
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 

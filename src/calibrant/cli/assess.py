@@ -158,7 +158,9 @@ def _profile(samples: Samples, profiling: Profiling | None, key: tuple[Any, ...]
         return profiles.credit(grades=column(profiling.grades), cuts=cuts)
     if profiling.profile == "weather":
         return profiles.weather(climatology=column(profiling.climatology))
-    return profiles.llm(abstained=samples.abstained.get(key, 0))
+    if profiling.profile == "llm":
+        return profiles.llm(abstained=samples.abstained.get(key, 0))
+    return profiling.profile
 
 
 def _key(group: GroupAssessment, samples: Samples) -> tuple[Any, ...]:

@@ -53,17 +53,16 @@ def compare(
         rows = _matched(source, grouping, measuring, on)
         arguments, options = (rows.y_true, rows.y_probs), rows.keywords
     settings: dict[str, Any] = {"confidence": measuring.confidence, **options}
+    settings["correction"] = grouping.correction
     found: Any
     if by_class:
         from calibrant.inference import compare_by
 
-        found = compare_by(*arguments, correction=grouping.correction, **settings)
+        found = compare_by(*arguments, **settings)
     else:
         import calibrant as cal
 
-        found = cal.compare(
-            *arguments, correction=grouping.correction, scale=measuring.scale, **settings
-        )
+        found = cal.compare(*arguments, scale=measuring.scale, **settings)
     if json:
         show_json(found.to_dict())
     else:

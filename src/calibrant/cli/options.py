@@ -267,7 +267,7 @@ class Reading:
     classes: str | None = None
     on_invalid: Literal["raise", "drop"] = "raise"
     sep: str | None = None
-    log: Literal["lm-eval", "inspect", "openai-evals", "helm", "jsonl"] | None = None
+    log: str | None = None
     filter: str | None = None
     form: (
         Literal["probability", "percent", "sum", "mean", "token", "choices", "agreement"] | None
@@ -311,14 +311,15 @@ class Grouping:
         One group per file instead of all together.
     max_groups : N
         Show this many of the largest groups and combine the rest. [50]
-    correction : -
-        Correction for testing many groups: holm guards against any false finding, bh allows a few. [holm]
+    correction : NAME
+        Correction for testing many groups: holm and bonferroni guard against any false finding, bh allows a
+        few; none. [holm]
     """
 
     by: list[str] | None = None
     per_file: bool = False
     max_groups: int = 50
-    correction: Literal["holm", "bh", "bonferroni", "none"] = "holm"
+    correction: str = "holm"
 
     def __post_init__(self) -> None:
         require_count("max_groups", self.max_groups)
@@ -357,7 +358,7 @@ class Profiling:
 
     Measurement
     -----------
-    profile : -
+    profile : NAME
         Add what a field asks for: clinical (TRIPOD+AI), credit (grades), weather, llm.
     thresholds : SHARE
         Probabilities at which you act, for the net benefit of --profile clinical. Repeat it, or join
@@ -375,7 +376,7 @@ class Profiling:
         Column of forecasts to beat for --profile weather. [the event rate]
     """
 
-    profile: Literal["clinical", "credit", "weather", "llm"] | None = None
+    profile: str | None = None
     thresholds: list[str] | None = None
     hosmer_lemeshow: bool = False
     cuts: list[str] | None = None
@@ -389,8 +390,8 @@ class Picture:
 
     Picture
     -------
-    theme : -
-        Colours. [light]
+    theme : NAME
+        Colours: light, dark or print. [light]
     title : TEXT
         Title.
     width : INCHES
@@ -399,7 +400,7 @@ class Picture:
         Resolution of a .png. [200]
     """
 
-    theme: Literal["light", "dark", "print"] = "light"
+    theme: str = "light"
     title: str | None = None
     width: float | None = None
     dpi: int | None = None
