@@ -424,16 +424,10 @@ def refusal(rows: Rows, row: int, reason: str) -> InputError:
     }[what]
     if reason.startswith("missing"):
         return missing_value(name, row)
-    rule, hint = "lie between 0 and 1e+100", DROP
-    if what == "prediction":
-        rules = {"percent": "lie in [0, 100]", "logprob": "not be above 0"}
-        rule, hint = rules.get(rows.form, "lie in [0, 1]"), f"{_guess(rows)}{DROP}"
-    if what == "label":
-        rule = "hold two classes" if rows.pos_label is not None else "hold 0 and 1"
-        rule, hint = "lie in [0, 1]" if rows.soft else rule, _hint_for_labels(rows)
+    rule, guess = _rule(rows, what)
     assert column is not None
     message = f"`{name}` must {rule}; row {row} has {show_value(column[row])}."
-    return InputError(message, argument=name, row=row, hint=hint)
+    return InputError(message, argument=name, row=row, hint=f"{guess} {DROP}".strip())
 
 
 def missing_value(argument: str, row: int) -> InputError:
@@ -442,19 +436,44 @@ def missing_value(argument: str, row: int) -> InputError:
     return InputError(message, argument=argument, row=row, hint=DROP)
 
 
+def _rule(rows: Rows, what: str) -> tuple[str, str]:
+    """Rule of a column, and a guess of what its values are: all guesses are here."""
+    if what == "weight":
+        return "lie between 0 and 1e+100", ""
+    if what == "prediction":
+        rules = {"percent": "lie in [0, 100]", "logprob": "not be above 0"}
+        return rules.get(rows.form, "lie in [0, 1]"), _guess(rows)
+    if rows.soft:
+        return "lie in [0, 1]", ""
+    classes = "For more than two classes, use `calibrant.confidence` with the class probabilities."
+    if rows.pos_label is not None:
+        first, second = show_value(rows.pos_label), show_value(rows._other_label)
+        return f"hold two classes, as {first} and {second}", classes
+    if _is_swapped(rows):
+        guess = "`y_prob` holds nothing but 0 and 1: are `y_true` and `y_prob` exchanged?"
+        return "hold 0 and 1", guess
+    label = rows.raw_label[~is_missing(rows.raw_label)][:10_000]
+    distinct = sorted(set(label.tolist()), key=show_value)
+    if label.dtype.kind not in "biuf" or len(distinct) <= 2:
+        listed = ", ".join(map(show_value, distinct[:5]))
+        return "hold 0 and 1", f"Its values are {listed}; name the event with `pos_label=`."
+    if min(distinct) >= 0 and max(distinct) <= 1:
+        return "hold 0 and 1", 'If these are shares or probabilities, pass `labels="soft"`.'
+    return "hold 0 and 1", classes
+
+
 def _guess(rows: Rows) -> str:
-    """Hint of what numbers outside [0, 1] may be: percentages, logits, log-probabilities."""
+    """Guess of what predictions outside [0, 1] are: percentages, logits, log-probabilities."""
     if rows.form == "logprob":
-        return "If these are logits, pass `from_logits=True`. "
-    if rows.form != "probability" or rows.raw_prob.dtype.kind not in "biuf":
-        return ""
-    values = rows.raw_prob[np.isfinite(rows.raw_prob)]
+        return "If these are logits, pass `from_logits=True`."
+    numeric = rows.form == "probability" and rows.raw_prob.dtype.kind in "biuf"
+    values = rows.raw_prob[np.isfinite(rows.raw_prob)] if numeric else np.zeros(0)
     low, high = values.min(initial=0.0), values.max(initial=0.0)
     if low >= 0 and 2 < high <= 100 and np.mean(values > 1) > 0.2:
-        return "If these are percentages, pass `percent=True`. "
+        return "If these are percentages, pass `percent=True`."
     if high <= 0 and low < -1:
-        return "If these are log-probabilities, pass `from_logprobs=True`; if logits, `from_logits=True`. "
-    return "If these are logits, pass `from_logits=True`. " if low < 0 and high > 1 else ""
+        return "If these are log-probabilities, pass `from_logprobs=True`; if logits, `from_logits=True`."
+    return "If these are logits, pass `from_logits=True`." if low < 0 and high > 1 else ""
 
 
 def _is_swapped(rows: Rows) -> bool:
@@ -463,25 +482,6 @@ def _is_swapped(rows: Rows) -> bool:
     if label.dtype.kind != "f" or rows.soft or rows.pos_label is not None:
         return False
     return bool(np.all((prob == 0) | (prob == 1)) and np.all((label >= 0) & (label <= 1)))
-
-
-def _hint_for_labels(rows: Rows) -> str:
-    classes = "For more than two classes, use `calibrant.confidence` with the class probabilities."
-    if rows.soft:
-        return DROP
-    if rows.pos_label is not None:
-        first, second = show_value(rows.pos_label), show_value(rows._other_label)
-        return f"The first two are {first} and {second}. {classes}"
-    if _is_swapped(rows):
-        return "`y_prob` holds nothing but 0 and 1: are `y_true` and `y_prob` exchanged?"
-    label = rows.raw_label[~is_missing(rows.raw_label)][:10_000]
-    distinct = sorted(set(label.tolist()), key=show_value)
-    listed = ", ".join(map(show_value, distinct[:5])) + (", ..." if len(distinct) > 5 else "")
-    if label.dtype.kind not in "biuf" or len(distinct) <= 2:
-        return f"Its values are {listed}; name the event with `pos_label=`."
-    if min(distinct) >= 0 and max(distinct) <= 1:
-        return f'If these are shares or probabilities, pass `labels="soft"`. {DROP}'
-    return f"{classes} {DROP}"
 
 
 # -- reading arrays ----------------------------------------------------------------------------
@@ -676,18 +676,11 @@ def require_forms_of_classes(form: Form, labels: str, pos_label: Any) -> None:
         raise InputError(message, argument="multiclass")
 
 
-def require_one_sample(multiclass: Classes | None, verb: str = "") -> None:
+def require_one_sample(multiclass: Classes | None) -> None:
     """Refuse the readings of class probabilities that make a group of each class."""
     require_choice("multiclass", multiclass, (None, *get_args(Classes)))
-    if multiclass in (None, "confidence"):
-        return
-    hints = {
-        "compare": "`calibrant.inference.compare_by` compares models class by class.",
-        "certify": f"Certify each sketch of `calibrant.{multiclass}(y_true, y_prob)`.",
-    }
-    hint = "`calibrant.assess_by`, `calibrant.report` and `calibrant.reliability_diagrams` take it."
-    hint += f" `calibrant.{multiclass}` makes a sketch of each class."
-    message = (
-        f"`multiclass={multiclass!r}` makes a group of each class, where one sample is asked for."
-    )
-    raise InputError(message, argument="multiclass", hint=hints.get(verb, hint))
+    if multiclass in ("top_label", "classwise"):
+        message = f"`multiclass={multiclass!r}` makes a group of each class, where one sample is asked for."
+        hint = "`calibrant.assess_by`, `calibrant.inference.compare_by` and `calibrant.report` take it; "
+        hint += f"`calibrant.{multiclass}` makes a sketch of each class."
+        raise InputError(message, argument="multiclass", hint=hint)

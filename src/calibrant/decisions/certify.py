@@ -297,7 +297,7 @@ def certify(
     require_confidence(confidence)
     require_abstained(abstained)
     require_choice("side", side, get_args(Asked))
-    require_one_sample(reading.get("multiclass"), "certify")
+    require_one_sample(reading.get("multiclass"))
     level = (1.0 - confidence) / (2.0 if side == "both" else 1.0)
     sides: tuple[Side, ...] = ("above", "below") if side == "both" else (side,)
     weighted = reading.get("sample_weight") is not None

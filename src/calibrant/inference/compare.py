@@ -336,7 +336,7 @@ def compare(
         _require_sketches_alone(y_prob, cluster, *reading)
         compared = _unpaired(_named(y_true), scale, confidence)
     else:
-        require_one_sample(reading.get("multiclass"), "compare")
+        require_one_sample(reading.get("multiclass"))
         models = models_of(y_prob, names)
         compared = _paired(y_true, models, cluster, confidence, scale, reading, stacklevel=4)
     return _decided([compared], correction, confidence, random_state)[0]

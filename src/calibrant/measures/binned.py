@@ -17,7 +17,7 @@ from calibrant.data.rows import Dropped, InputOptions
 from calibrant.errors import InputError, show_value
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
-from calibrant.measures.result_record import Bounded, Record, rows_text
+from calibrant.measures.result_record import Bounded, Record
 
 __all__ = [
     "Bins",
@@ -365,12 +365,6 @@ class TCal(Record):
     n_bins: int
     n: int
     dropped: Mapping[str, int] = field(default_factory=Dropped)
-
-    def __repr__(self) -> str:
-        return (
-            f"TCal(statistic={self.statistic:.6g}, p={self.p_value:.3g}, n_bins={self.n_bins}, "
-            f"{rows_text(self.n, self.dropped)})"
-        )
 
 
 def t_cal(

@@ -14,7 +14,7 @@ from calibrant._format import SMALLEST_P_VALUE
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
-from calibrant.measures.result_record import Record, rows_text
+from calibrant.measures.result_record import Record
 
 __all__ = [
     "CumulativeDifferences",
@@ -67,13 +67,6 @@ class CumulativeDifferences(Record):
     n: int
     dropped: Mapping[str, int] = field(default_factory=Dropped)
 
-    def __repr__(self) -> str:
-        return (
-            f"CumulativeDifferences(mad={self.mad:.6f} (p={self.mad_p_value:.3g}), "
-            f"range={self.range:.6f} (p={self.range_p_value:.3g}), "
-            f"{rows_text(self.n, self.dropped)})"
-        )
-
 
 def cumulative_differences(
     y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]
@@ -103,7 +96,7 @@ def cumulative_differences(
     Examples
     --------
     >>> cumulative_differences([0, 1, 0, 1], [0.2, 0.2, 0.8, 0.8])
-    CumulativeDifferences(mad=0.150000 (p=0.858), range=0.150000 (p=0.998), n=4)
+    CumulativeDifferences(mad=0.15, mad_p_value=0.857..., range=0.15, range_p_value=0.997..., noise=0.2, n=4)
     """
     points = as_points(y_true, y_prob, **options)
     at = np.cumsum(points.residuals)

@@ -16,7 +16,7 @@ from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.errors import CalibrantError
-from calibrant.measures.result_record import Record, rows_text
+from calibrant.measures.result_record import Record
 
 __all__ = [
     "Distance",
@@ -73,12 +73,6 @@ class Distance(Record):
     scale: str
     n: int
     dropped: Mapping[str, int] = field(default_factory=Dropped)
-
-    def __repr__(self) -> str:
-        return (
-            f"Distance({self.value:.6f} in [{self.low:.6f}, {self.high:.6f}], flips {self.flips}, "
-            f"{rows_text(self.n, self.dropped)}, {self.scale})"
-        )
 
 
 def distance_to_calibration(
@@ -156,7 +150,7 @@ def distance_to_calibration_result(
     Examples
     --------
     >>> distance_to_calibration_result([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5], nodes=200)
-    Distance(0.250000 in [0.244949, 0.250000], flips forbidden, n=4, probability)
+    Distance(value=0.25, low=0.244949, high=0.25, flips='forbidden', scale='probability', n=4)
     """
     require_choice("flips", flips, ("forbidden", "allowed"))
     require_count("nodes", nodes, least=10, most=MOST_NODES)

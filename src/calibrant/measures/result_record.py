@@ -34,6 +34,17 @@ class Record:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
+    def __repr__(self) -> str:
+        """Numbers and words on one line, rows last; arrays are left out."""
+        numbers = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        rows = rows_text(numbers.pop("n"), numbers.pop("dropped", {})) if "n" in numbers else ""
+        parts = [
+            f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}"
+            for name, value in numbers.items()
+            if isinstance(value, int | float | str)
+        ]
+        return f"{type(self).__name__}({', '.join(filter(None, [*parts, rows]))})"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON; numbers that are not finite are None."""
         return {

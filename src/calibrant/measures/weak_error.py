@@ -17,7 +17,7 @@ from calibrant.data.rows import Dropped, InputOptions
 from calibrant.data.scales import LOGIT_LIMIT, PROBABILITY, Scale, as_scale
 from calibrant.errors import CalibrantError
 from calibrant.measures._chains import minimise, solve_chain, witness
-from calibrant.measures.result_record import Record, bound_text, rows_text
+from calibrant.measures.result_record import Record
 
 __all__ = [
     "LossGap",
@@ -63,10 +63,6 @@ class WeakCalibration(Record):
     n: int
     scale: str
     dropped: Mapping[str, int] = field(default_factory=Dropped)
-
-    def __repr__(self) -> str:
-        rows = rows_text(self.n, self.dropped)
-        return f"WeakCalibration({self.value:.9f} ± {self.error:.1e}, {rows}, {self.scale})"
 
 
 def weak_calibration_error(
@@ -186,10 +182,6 @@ class LossGap(Record):
     loss: str
     n: int
     dropped: Mapping[str, int] = field(default_factory=Dropped)
-
-    def __repr__(self) -> str:
-        rows = rows_text(self.n, self.dropped)
-        return f"LossGap({self.value:.9f} {bound_text(self.error)}, {self.loss} loss, {rows})"
 
 
 def loss_gap(
