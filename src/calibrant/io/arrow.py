@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._files import decoding
 from calibrant._optional import require
 from calibrant.errors import InputError, show_value
-from calibrant.io.group_keys import Key, indexed, require_microseconds
+from calibrant.io.group_keys import Key, as_objects, indexed, require_microseconds
 from calibrant.io.predictions import LOOP_LABELS
 from calibrant.io.request import (
     LABEL,
@@ -151,29 +151,26 @@ def require_types(schema: Any, names: Mapping[str, str], request: Request) -> No
 
 
 def sums_of_batches(
-    batches: Iterable[Batch],
-    request: Request,
-    add: Callable[[DenseSums | GroupedSums], None],
-) -> None:
-    """Hand the sums of each batch to `add`, in order; without groups, those of all batches at once."""
+    batches: Iterable[Batch], request: Request
+) -> Iterator[DenseSums | GroupedSums]:
+    """Sums of each batch, in order; without groups, those of all batches at once."""
     dense: dict[Key, DenseSums] = {}
     for batch in batches:
         rows, constants = _rows_of(batch, request)
         if not rows.label.size:
             continue
         if constants is None:
-            for part in sums_of_rows(request, rows, dense):
-                add(part)
+            yield from sums_of_rows(request, rows, dense)
             continue
         alone: dict[Key, DenseSums] = {}  # one group for the whole batch: it stands in the path
         for part in sums_of_rows(request, rows, alone):
-            add(replace(part, keys=[(*key, *constants) for key in part.keys]))
+            yield replace(part, keys=[(*key, *constants) for key in part.keys])
         for key, total in alone.items():
-            add(total.grouped((*key, *constants)))
+            yield total.grouped((*key, *constants))
     for key, total in dense.items():
-        add(total if not request.by else total.grouped(key))
+        yield total if not request.by else total.grouped(key)
     if not dense and not request.by:
-        add(DenseSums(request))
+        yield DenseSums(request)
 
 
 def _rows_of(batch: Batch, request: Request) -> tuple[RowBatch, tuple[Any, ...] | None]:
@@ -202,7 +199,7 @@ def column_of(alias: str, column: Any, request: Request) -> NDArray[Any]:
         if kind in ("int8", "float", "double", *LOOP_LABELS):
             return as_numpy(column)
     if alias.startswith(PROB) and ("list" in kind or "string" in kind):  # lists may be text
-        return _objects(column)
+        return as_objects(column.to_pylist())
     return _floats(column, keep=("float", "double") if alias.startswith(PROB) else ("double",))
 
 
@@ -214,13 +211,7 @@ def named_labels(column: Any) -> NDArray[Any]:
         return _floats(column) if column.null_count else as_numpy(column)
     if kind == "bool" and not column.null_count:
         return as_numpy(column.cast("uint8")).astype(np.bool_)
-    return _objects(column)
-
-
-def _objects(column: Any) -> NDArray[Any]:
-    values = np.empty(len(column), dtype=object)
-    values[:] = column.to_pylist()
-    return values
+    return as_objects(column.to_pylist())
 
 
 def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]]:

@@ -6,6 +6,7 @@ import pickle
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from calibrant.io.arrow import as_numpy, batches_of, require_types, sums_of_batc
 from calibrant.io.frames import arrow_stream, attach, select, sums_of_frame
 from calibrant.io.group_keys import Key, indexed
 from calibrant.io.request import Request, require_columns
-from calibrant.io.sums import SUM_NAMES, DenseSums, GroupedSums, merged
+from calibrant.io.sums import SUM_NAMES, GroupedSums, merged
 
 __all__ = ["sums_of"]
 
@@ -73,14 +74,8 @@ def _dask(source: Any, request: Request) -> GroupedSums:
 def _partition(frame: Any, request: Request) -> GroupedSums:
     if request.portable:
         return merged(sums_of_frame(frame, request), request)
-    return merged(_arrow_sums(frame, request), request)
-
-
-def _arrow_sums(source: Any, request: Request) -> list[DenseSums | GroupedSums]:
-    parts: list[DenseSums | GroupedSums] = []
-    batches = batches_of(arrow_stream(select(source, request)), request.selected())
-    sums_of_batches(batches, request, parts.append)
-    return parts
+    batches = batches_of(arrow_stream(select(frame, request)), request.selected())
+    return merged(sums_of_batches(batches, request), request)
 
 
 # -- Ray -------------------------------------------------------------------------------------------
@@ -112,14 +107,13 @@ def _arrow_schema(schema: Any) -> Any:
 
 
 def _ray_block(block: Any, request: Request) -> Any:
-    parts: list[DenseSums | GroupedSums] = []
     try:
-        sums_of_batches(batches_of(block, request), request, parts.append)
+        part = merged(sums_of_batches(batches_of(block, request), request), request)
     except InputError as refusal:  # raised here, it would reach the driver as text inside another
         import pyarrow
 
         return pyarrow.table({_REFUSAL: [pickle.dumps(refusal)]})
-    return _as_table(merged(parts, request), request)
+    return _as_table(part, request)
 
 
 # -- Spark, for what its SQL has no words for ------------------------------------------------------------
@@ -132,11 +126,8 @@ def _spark(source: Any, request: Request) -> Iterator[GroupedSums]:
     frame = nw.to_native(select(source, request))
 
     def kernel(batches: Iterator[Any]) -> Iterator[Any]:
-        parts: list[DenseSums | GroupedSums] = []
-        for batch in batches:
-            sums_of_batches(batches_of(batch, request.selected()), request, parts.append)
-        for batch in _as_table(merged(parts, request), request).to_batches():
-            yield batch
+        parts = (sums_of_batches(batches_of(b, request.selected()), request) for b in batches)
+        yield from _as_table(merged(chain.from_iterable(parts), request), request).to_batches()
 
     kinds = frame.schema
     groups = [

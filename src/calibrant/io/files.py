@@ -149,8 +149,7 @@ class DataFile:
     def identity(self) -> list[Any]:
         """Size, times and other marks that tell a file from one that takes its place."""
         if self.is_local:
-            about = os.stat(self.path)
-            return [about.st_size, about.st_mtime_ns, about.st_ino, about.st_ctime_ns]
+            return _local_identity(self.path)
         remote = self.filesystem.handler.fs
         remote.invalidate_cache()
         about = remote.info(self.path)
@@ -462,15 +461,15 @@ def unchanged(files: Sequence[DataFile]) -> Iterator[None]:
 @contextmanager
 def unchanged_file(path: str | os.PathLike[str]) -> Iterator[None]:
     """Refuse a local file that is another, longer or newer at the end of the block than at its beginning."""
-
-    def identity() -> tuple[int, ...]:
-        about = os.stat(path)
-        return about.st_size, about.st_mtime_ns, about.st_ino
-
-    before = identity()
+    before = _local_identity(path)
     yield
-    if not os.path.exists(path) or identity() != before:
+    if not os.path.exists(path) or _local_identity(path) != before:
         raise _changed(os.fspath(path))
+
+
+def _local_identity(path: str | os.PathLike[str]) -> list[int]:
+    about = os.stat(path)
+    return [about.st_size, about.st_mtime_ns, about.st_ino, about.st_ctime_ns]
 
 
 def _changed(path: str) -> InputError:

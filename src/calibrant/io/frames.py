@@ -23,7 +23,13 @@ from calibrant._files import decoding
 from calibrant.data.arrays import as_array, is_missing
 from calibrant.data.rows import LARGEST_WEIGHT
 from calibrant.errors import InputError, show_value
-from calibrant.io.group_keys import Key, indexed, refuse_nanoseconds, require_microseconds
+from calibrant.io.group_keys import (
+    Key,
+    as_objects,
+    indexed,
+    refuse_nanoseconds,
+    require_microseconds,
+)
 from calibrant.io.request import (
     LABEL,
     PROB,
@@ -153,17 +159,10 @@ def _group_values(values: Any, name: str) -> NDArray[Any]:
             f"A group must be given for every row; got {show_value(values)} as {name!r}."
         )
     if array is None or array.dtype.kind in "Mm":
-        return _objects(
+        return as_objects(
             v.item() if hasattr(v, "item") and not hasattr(v, "astype") else v for v in values
         )
     return array
-
-
-def _objects(values: Iterable[Any]) -> NDArray[Any]:
-    listed = list(values)
-    column = np.empty(len(listed), dtype=object)
-    column[:] = listed
-    return column
 
 
 # -- frames ------------------------------------------------------------------------------------
@@ -371,9 +370,11 @@ def sums_of_slices(frame: Any, request: Request) -> Iterator[DenseSums | Grouped
         for alias, name in request.columns.items():
             column = rows[alias]
             is_nested = column.dtype.is_nested()
-            arrays[alias] = _objects(column.to_list()) if is_nested else as_array(column, str(name))
+            arrays[alias] = (
+                as_objects(column.to_list()) if is_nested else as_array(column, str(name))
+            )
         for alias in request.group_aliases:
-            arrays[alias] = _objects(_listed(rows[alias]))
+            arrays[alias] = as_objects(_listed(rows[alias]))
         yield from _sums_of_arrays(arrays, request, start)
 
 

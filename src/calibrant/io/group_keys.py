@@ -12,6 +12,7 @@ from calibrant.errors import InputError, show_value
 
 __all__ = [
     "Key",
+    "as_objects",
     "indexed",
     "normal_key",
     "place_of",
@@ -62,6 +63,20 @@ def place_of(key: Key, index: dict[Key, int]) -> int:
         return index[key]
     except (KeyError, TypeError):  # new, or not hashable as it is
         return index.setdefault(normal_key(key), len(index))
+
+
+def as_objects(values: Iterable[Any]) -> NDArray[Any]:
+    """Vector of any values, as they are.
+
+    Examples
+    --------
+    >>> as_objects([[1, 2], None])
+    array([list([1, 2]), None], dtype=object)
+    """
+    listed = list(values)
+    column = np.empty(len(listed), dtype=object)
+    column[:] = listed
+    return column
 
 
 def sort_key(key: Key) -> tuple[Any, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +33,6 @@ __all__ = [
     "MODEL",
     "PROB",
     "WEIGHT",
-    "FileOptions",
     "Request",
     "argument_of",
     "is_constant",
@@ -214,17 +212,6 @@ class Request:
         for value in self.selection.values():
             if is_constant(value):
                 refuse_constant(value)
-
-
-@dataclass(frozen=True)
-class FileOptions:
-    """Options of files alone: a checkpoint, threads, a progress bar, a group per file, a separator."""
-
-    checkpoint: str | os.PathLike[str] | None = None
-    threads: int | None = None
-    progress: bool | None = None
-    per_file: bool = False
-    sep: str | None = None
 
 
 def make_request(

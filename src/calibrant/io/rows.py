@@ -18,6 +18,7 @@ from calibrant.errors import InputError, show_value
 from calibrant.io.arrow import Batch, batches_of, column_of, is_column
 from calibrant.io.files import DataFile, find_files, integers_of, jobs_of, unchanged
 from calibrant.io.frames import arrow_stream, is_frame, select
+from calibrant.io.group_keys import as_objects
 from calibrant.io.predictions import class_matrix
 from calibrant.io.request import (
     LABEL,
@@ -187,7 +188,7 @@ def _read_arrays(
         arrays = _joined(batches_in(), request)
     if files[0].format == "csv":
         for alias in request.group_aliases:
-            arrays[alias] = _objects(integers_of(arrays[alias].tolist()))
+            arrays[alias] = as_objects(integers_of(arrays[alias].tolist()))
     return arrays, partial(_place_in, batches_in)
 
 
@@ -207,9 +208,9 @@ def _joined(batches: Iterable[Batch], request: Request) -> dict[str, NDArray[Any
         for alias, parts in pieces.items():
             column = batch.columns[alias]
             if not is_column(column):  # it stands in the path
-                parts.append(_objects([column] * batch.rows))
+                parts.append(as_objects([column] * batch.rows))
             elif alias in request.group_aliases:
-                parts.append(_objects(column.to_pylist()))
+                parts.append(as_objects(column.to_pylist()))
             else:
                 parts.append(column_of(alias, column, request))
     if not pieces[LABEL]:
@@ -218,12 +219,6 @@ def _joined(batches: Iterable[Batch], request: Request) -> dict[str, NDArray[Any
         if len({part.dtype.kind in "biuf" for part in parts}) > 1:
             pieces[alias] = [part.astype(object) for part in parts]
     return {alias: np.concatenate(parts) for alias, parts in pieces.items()}
-
-
-def _objects(values: list[Any]) -> NDArray[Any]:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
 
 
 # -- tables ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 
 from calibrant._arguments import require_count
 from calibrant.data.cell_sums import DEFAULT_NODES
-from calibrant.data.classes import as_class_probabilities, class_names, classwise, top_label
+from calibrant.data.classes import as_class_probabilities, class_names
 from calibrant.data.rows import (
     Classes,
     InputOptions,
@@ -52,7 +52,7 @@ from calibrant.io.frames import (
     sums_of_slices,
 )
 from calibrant.io.progress import Progress
-from calibrant.io.request import FILE, LABEL, FileOptions, Request, make_request
+from calibrant.io.request import FILE, LABEL, Request, make_request
 from calibrant.io.sums import DenseSums, GroupedSums, GroupTotal, add_part, as_result
 
 __all__ = [
@@ -184,9 +184,7 @@ def scan(
         multiclass=reading.get("multiclass"),
         classes=reading.get("classes"),
     )
-    options = FileOptions(
-        checkpoint, threads, progress, reading.get("per_file", False), reading.get("sep")
-    )
+    per_file, sep = reading.get("per_file", False), reading.get("sep")
     if threads is not None:
         require_count("threads", threads)
     if checkpoint is not None and request.named_labels:
@@ -197,7 +195,15 @@ def scan(
             hint=f"Leave out `{name}`.",
         )
     source = _as_paths(data)
-    result = (_scan_files if _is_path(source) else _scan_table)(source, request, options)
+    if _is_path(source):
+        files = find_files(source, besides=checkpoint, separator=sep)
+        threads = threads or os.cpu_count() or 1
+        result = _scan_files(files, request, checkpoint, threads, progress, per_file=per_file)
+    else:
+        for name, value in (("checkpoint", checkpoint), ("sep", sep), ("per_file", per_file)):
+            if value is not None and value is not False:
+                raise InputError(f"`{name}` is for files.", argument=name, hint="Leave it out.")
+        result = _scan_table(source, request)
     if reading.get("percent"):
         _warn_of_scale(result)
     return result
@@ -236,10 +242,7 @@ def _with_class_names(request: Request, labels: set[Any]) -> Request:
 # -- tables ------------------------------------------------------------------------------------
 
 
-def _scan_table(source: Any, request: Request, options: FileOptions) -> Sketch | Sketches:
-    for name in ("checkpoint", "sep", "per_file"):
-        if getattr(options, name) is not None and getattr(options, name) is not False:
-            raise InputError(f"`{name}` is for files.", argument=name, hint="Leave it out.")
+def _scan_table(source: Any, request: Request) -> Sketch | Sketches:
     columns = [request.columns[alias] for alias in request.prob_aliases]
     if request.multiclass is not None and request.class_names is None and len(columns) > 1:
         # Of a source whose first rows cannot be looked at before, only names that are numbers are known.
@@ -281,10 +284,11 @@ def _parts(source: Any, request: Request, *, is_batch: bool = False) -> Iterable
     elif frame and engine == "polars":
         yield from sums_of_slices(select(source, request), request)
     elif frame:
-        yield from _arrow_parts(arrow_stream(select(source, request)), request.selected())
+        batches = batches_of(arrow_stream(select(source, request)), request.selected())
+        yield from sums_of_batches(batches, request.selected())
     elif hasattr(source, "__arrow_c_stream__") or engine == "pyarrow":
         request.require_no_constants()
-        yield from _arrow_parts(source, request)
+        yield from sums_of_batches(batches_of(source, request), request)
     elif isinstance(source, Iterable) and not isinstance(source, np.ndarray) and not is_batch:
         for batch in source:
             yield from _parts(batch, request, is_batch=True)
@@ -302,23 +306,24 @@ def _parts(source: Any, request: Request, *, is_batch: bool = False) -> Iterable
         )
 
 
-def _arrow_parts(source: Any, request: Request) -> list[Part]:
-    parts: list[Part] = []
-    sums_of_batches(batches_of(source, request), request, parts.append)
-    return parts
-
-
 # -- files -------------------------------------------------------------------------------------
 
 
-def _scan_files(source: Any, request: Request, options: FileOptions) -> Sketch | Sketches:
-    """Result over all files of a path, a glob, a folder or a list of these.
+def _scan_files(
+    files: list[DataFile],
+    request: Request,
+    checkpoint: str | os.PathLike[str] | None,
+    threads: int,
+    progress: bool | None,
+    *,
+    per_file: bool,
+) -> Sketch | Sketches:
+    """Result over all files.
 
     The checkpoint stays, with the sum of all jobs: the result is not on the disk yet, and where rows are
     refused, the scan can be had from it without these rows.
     """
-    files = find_files(source, besides=options.checkpoint, separator=options.sep)
-    if options.per_file:
+    if per_file:
         request = replace(request, groups={FILE: FILE_ALIAS, **request.groups})
         named = zip(files, short_names(files), strict=True)
         files = [
@@ -329,10 +334,9 @@ def _scan_files(source: Any, request: Request, options: FileOptions) -> Sketch |
         first = next(iter(next(jobs_of(files[:1], request)).read()))
         request = _with_class_names(request, set(named_labels(first.columns[LABEL]).tolist()))
     total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
-    path = options.checkpoint
-    note = None if path is None else Checkpoint(path, request, files)
+    note = None if checkpoint is None else Checkpoint(checkpoint, request, files)
     with unchanged(files):
-        done = _sum(files, request, total, note, options)
+        done = _sum(files, request, total, note, threads, progress)
     if note and note.done != done:
         try:
             note.save(done, total)
@@ -348,20 +352,18 @@ def _sum(
     request: Request,
     total: DenseSums | GroupTotal,
     note: Checkpoint | None,
-    options: FileOptions,
+    threads: int,
+    progress: bool | None,
 ) -> int:
     """Add all jobs to the total, from where the checkpoint stands; how many there are."""
     done = note.load(total) if note else 0
-    bar = Progress(sum(file.size for file in files), show=options.progress)
-    threads = options.threads or os.cpu_count() or 1
+    bar = Progress(sum(file.size for file in files), show=progress)
     threads = min(threads, GROUPED_THREADS) if request.by else threads
     saved = time.monotonic()
     complete = True  # the total is that of the jobs that are done: one may be half added
 
     def read(job: Job) -> list[Part]:
-        parts: list[Part] = []
-        sums_of_batches(job.read(), request, parts.append)
-        return parts
+        return list(sums_of_batches(job.read(), request))
 
     try:
         for parts in _in_order(jobs_of(files, request), done, read, threads, bar):
@@ -499,14 +501,7 @@ def sketches_of_classes(
     """
     columns, names, settings = class_columns(y_true, y_prob, options)
     weight = options.get("sample_weight")
-    if settings["multiclass"] != "confidence" and scale is None:
-        direct = classwise if settings.pop("multiclass") == "classwise" else top_label
-        known = {name: settings[name] for name in _KNOWN if name in settings}
-        return direct(y_true, y_prob, sample_weight=weight, **known)
     if weight is not None:
         columns["sample_weight"], settings["sample_weight"] = np.asarray(weight), "sample_weight"
     chosen = PROBABILITY if scale is None else scale
     return scan(columns, y_true="y_true", y_prob=names, scale=chosen, **settings)
-
-
-_KNOWN = ("from_logits", "classes", "on_invalid")

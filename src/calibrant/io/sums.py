@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -449,7 +449,7 @@ def add_part(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> No
             np.add.at(column, part.places, values)
 
 
-def merged(parts: Sequence[DenseSums | GroupedSums], request: Request) -> GroupedSums:
+def merged(parts: Iterable[DenseSums | GroupedSums], request: Request) -> GroupedSums:
     """Several sums as one."""
     total = GroupTotal(request)
     for part in parts:
