@@ -68,7 +68,8 @@ DIGITS = 4
 POSITIVE = 1e-12
 """Least lower end of a rejection, which may be this close to 0."""
 FAMILIES = ("directions", "boxes", "waves", "smooth")
-SMOOTH = len(FAMILIES) - 1
+DIRECTIONS, SMOOTH = 3, len(FAMILIES) - 1
+"""Functions of the first family; the place of the last one, which is not linear."""
 
 
 class _Linear(NamedTuple):
@@ -136,12 +137,14 @@ class CalibrationTest:
 
     @cached_property
     def _linear(self) -> _Linear:
-        cells, columns, families, widths = self.cells, [], [], []
+        cells, columns, families, widths, start = self.cells, [], [], [], 0
+        tests, family = self._test_functions(np.concatenate([mesh for mesh, _ in self._meshes]))
         for k, (mesh, kernel) in enumerate(self._meshes):
-            tests, family = self._test_functions(mesh, everything=k % 2 == 0)
-            columns.append(kernel.T @ tests.T)
-            families.append(family)
-            widths.append(np.full(family.size, self.cells.scales[k]))
+            most = DIRECTIONS if k % 2 else family.size  # boxes and waves at every second scale
+            columns.append((tests[:most, start : start + mesh.size] @ kernel).T)
+            families.append(family[:most])
+            widths.append(np.full(most, cells.scales[k]))
+            start += mesh.size
         functions = np.concatenate(columns, axis=1)
         drawn, null = cells.null_variances(functions)
         t = np.abs(cells.residual @ functions)
@@ -157,7 +160,7 @@ class CalibrationTest:
         columns = [one[used] for one in (t, drawn, null, seen, third, x.round(DIGITS))]
         return _Linear(width[used], family[used], functions[:, used], *columns)
 
-    def _test_functions(self, place: Floats, *, everything: bool) -> tuple[Floats, Integers]:
+    def _test_functions(self, place: Floats) -> tuple[Floats, Integers]:
         """w at these places of the grid [functions, places], and the number of their families."""
         cells = self.cells
         f = cells.scale.prediction(place).clip(0.0, 1.0)
@@ -167,16 +170,14 @@ class CalibrationTest:
         largest = max(float(np.abs(odds - middle).max()), 1e-6)
         steps = np.clip((_log_odds(f) - middle) / largest, -1.0, 1.0)
         tests = [np.ones_like(f), 1.0 - 2.0 * f, steps]
-        if not everything:
-            return np.array(tests), np.zeros(3, dtype=np.int64)
         u = np.interp(place, cells.position, np.cumsum(share) - 0.5 * share)
         for parts in 2 ** np.arange(1, LEVELS + 1):
             if cells.all_surprises >= LEAST_SURPRISES * parts:
                 box = np.minimum((u * parts).astype(np.int64), parts - 1)
                 tests += list((box == np.arange(parts)[:, None]).astype(np.float64))
-        boxes = len(tests) - 3
+        boxes = len(tests) - DIRECTIONS
         tests += [np.cos(np.pi * k * u) for k in WAVES]
-        return np.array(tests), np.repeat([0, 1, 2], [3, boxes, len(WAVES)])
+        return np.array(tests), np.repeat([0, 1, 2], [DIRECTIONS, boxes, len(WAVES)])
 
     @cached_property
     def _curves(self) -> tuple[Floats, Floats]:
@@ -256,26 +257,18 @@ class CalibrationTest:
         ranks = _ranks(np.concatenate([self._null.largest, self._observed[:, None]], axis=1))
         smallest = ranks.min(axis=0)
         p_value = float(np.mean(smallest <= smallest[-1]))
-        for k in np.flatnonzero(ranks[:SMOOTH, -1] == 1).tolist():
-            p_value = min(p_value, self._union_bound(k, float(self._observed[k])))
+        for k in np.flatnonzero(ranks[:SMOOTH, -1] == 1):
+            p_value = min(p_value, _union_bound(float(self._observed[k]), self._skews(int(k))))
         return max(p_value, self._fewest_signs, float(np.finfo(np.float64).tiny))
 
-    @cached_property
-    def _skews(self) -> list[Floats]:
-        """ρ of the linear statistics of each family, of proportional ones once; 0 where x accounts for it."""
-        linear, found = self._linear, []
-        shapes = linear.functions * np.sign(linear.functions[:1]) / np.sqrt(linear.drawn + 1e-300)
-        for k in range(SMOOTH):
-            own = linear.family == k
-            _, first = np.unique(shapes[:, own].round(DIGITS), axis=1, return_index=True)
-            found.append(linear.third[own][first] * (self.cells.rows is not None))
-        return found
-
-    def _union_bound(self, k: int, value: float) -> float:
-        """P-value of a family's largest statistic, times the number of families: Σ 2Φ̄ by Bernstein."""
-        from scipy.special import ndtr
-
-        return float(2.0 * SMOOTH * ndtr(-_bernstein(value, self._skews[k])).sum())
+    def _skews(self, k: int) -> Floats:
+        """ρ of the linear statistics of a family, of proportional ones once; 0 where x accounts for it."""
+        linear = self._linear
+        own = linear.family == k
+        shapes = linear.functions[:, own] / np.sqrt(linear.drawn[own] + 1e-300)
+        shapes = (shapes * np.sign(shapes[:1])).round(DIGITS)
+        _, first = np.unique(shapes, axis=1, return_index=True)
+        return np.asarray(linear.third[own][first] * (self.cells.rows is not None))
 
     @property
     def _fewest_signs(self) -> float:
@@ -301,7 +294,8 @@ class CalibrationTest:
 
     def lower_bounds(self, level: float) -> tuple[Integers, Floats, Floats]:
         """Family, bandwidth s and lower confidence bound m of each statistic beyond its critical value."""
-        critical, linear = self._critical(level), self._linear
+        linear = self._linear
+        critical = np.array([self._critical(k, level) for k in range(len(FAMILIES))])
         q = critical[linear.family]
         above = linear.x > q
         t, seen = linear.t[above], linear.seen[above]
@@ -337,23 +331,20 @@ class CalibrationTest:
         """P-value of a family at which the joint one is at most this level."""
         return self._rank(level) / (DRAWS + 1.0) or level / len(FAMILIES)
 
-    def _critical(self, level: float) -> Floats:
-        """Value of each family's largest statistic above which calibration is rejected."""
-        rank, ordered = self._rank(level), np.sort(self._null.largest, axis=1)
+    def _critical(self, k: int, level: float) -> float:
+        """Value of a family's largest statistic above which calibration is rejected."""
+        rank, ordered = self._rank(level), np.sort(self._null.largest[k])
         if rank > 0:
-            return np.asarray(ordered[:, -rank])
-        # Beyond all draws the union bound decides; of smECE_s the tail is not known.
+            return float(ordered[-rank])
+        if k == SMOOTH:  # beyond all draws its tail is not known
+            return math.inf
         from scipy.optimize import brentq
 
-        critical = np.append(ordered[:SMOOTH, -1], math.inf)
-        for k in range(SMOOTH):
-            high = 1.0
-            while self._union_bound(k, high) > level:
-                high *= 2.0
-            if high > 1.0:
-                root = brentq(lambda x, k=k: self._union_bound(k, x) - level, 0.0, high)
-                critical[k] = max(critical[k], root)
-        return critical
+        skews, high = self._skews(k), 1.0
+        while _union_bound(high, skews) > level:
+            high *= 2.0
+        root = brentq(lambda x: _union_bound(x, skews) - level, 0.0, high) if high > 1.0 else 0.0
+        return float(max(ordered[-1], root))
 
     def upper_end(self, confidence: float, error: Callable[[float], float], start: float) -> float:
         """Upper end of the interval: the largest s with smECE_s + e(s) ≥ s, at most 1.
@@ -395,7 +386,7 @@ class CalibrationTest:
         """Size of the mean residual at which calibration is rejected, if nothing else is amiss."""
         if self._fewest_signs > level:
             return None
-        return float(self._critical(level)[0]) * self.mean_error
+        return self._critical(0, level) * self.mean_error
 
     @property
     def mean_error(self) -> float:
@@ -444,6 +435,13 @@ def _ranks(values: Floats) -> Integers:
 def _bernstein(z: Floats | float, third: Floats) -> Floats:
     """Deviation z / √(1 + zρ / 3) of Bernstein's inequality, ρ the third absolute moment over σ³."""
     return np.asarray(z / np.sqrt(1.0 + z * third / 3.0))
+
+
+def _union_bound(value: float, skews: Floats) -> float:
+    """Bound Σ 2Φ̄ of the p-value of a family's largest statistic, times the number of such families."""
+    from scipy.special import ndtr
+
+    return float(2.0 * SMOOTH * ndtr(-_bernstein(value, skews)).sum())
 
 
 def _kernel(width: float, position: Floats) -> tuple[Floats, Floats]:

@@ -213,13 +213,15 @@ class ResidualCells:
             random = rng.standard_normal(shape, dtype=np.float32)
             random = random if self.clusters is None else np.sign(random)
             return np.asarray(self.scores.T.astype(np.float32) @ random)
-        noise = rng.standard_normal((self.position.size, DRAWS), dtype=np.float32)
-        noise *= np.sqrt(self.drawn).astype(np.float32)[:, None]
+        noise = np.empty((self.position.size, DRAWS), dtype=np.float32)
+        normal = np.ones(self.position.size, dtype=np.bool_)
         if self.rows is not None:
             f, total = self.prediction, self.rows.sum()
-            few = self.rows * f * (1.0 - f) < NORMAL_VARIANCE
-            n, chance = self.rows[few, None], f[few, None]
-            noise[few] = (n * chance - rng.binomial(n, chance, (n.size, DRAWS))) / total
+            normal = self.rows * f * (1.0 - f) >= NORMAL_VARIANCE
+            n, chance = self.rows[~normal, None], f[~normal, None]
+            noise[~normal] = (n * chance - rng.binomial(n, chance, (n.size, DRAWS))) / total
+        error = np.sqrt(self.drawn[normal]).astype(np.float32)[:, None]
+        noise[normal] = error * rng.standard_normal((error.size, DRAWS), dtype=np.float32)
         return noise
 
     def variances(self, functions: Floats) -> Floats:
