@@ -82,10 +82,10 @@ def keeps_names(way, learned, tmp_path):
     "made", [TemperatureScaling(), VectorScaling(), StructuredScaling()], ids=lambda made: made.kind
 )
 def test_probabilities_are_not_taken_for_logits(made):
-    with refused("logits", option="from_logits"):
+    with refused("y_prob", option="from_logits"):
         made.fit(PROBS, Y)
     made.fit(LOGITS, Y)
-    with refused("logits", option="from_logits"):
+    with refused("y_prob", option="from_logits"):
         made.transform(PROBS[:5])
     made.transform(LOGITS[:1])
     mixed = np.vstack([PROBS[:1], LOGITS[1:]])  # one such row is chance
@@ -115,9 +115,9 @@ def test_a_masked_class_is_a_probability_of_zero():
     chosen = cal.choose_recalibrator(Y, masked, from_logits=True)
     assert np.isfinite(chosen.recalibrator.transform(probs)).all()
     for bad in (np.nan, np.inf):
-        with refused("logits", row=3):
+        with refused("y_prob", row=3):
             TemperatureScaling().fit(np.where(np.arange(600)[:, None] == 3, bad, LOGITS), Y)
-    with refused("logits", -np.inf, row=0):
+    with refused("y_prob", -np.inf, row=0):
         temperature.transform([[-np.inf] * 3])
 
 

@@ -432,7 +432,7 @@ def refusal(rows: Rows, row: int, reason: str) -> InputError:
 
 def missing_value(argument: str, row: int) -> InputError:
     """InputError for a row in which an argument has no value."""
-    message = f"`{argument}` must not hold missing values; row {row} is missing."
+    message = f"`{argument}` must not hold missing values; row {row} is missing (NaN)."
     return InputError(message, argument=argument, row=row, hint=DROP)
 
 

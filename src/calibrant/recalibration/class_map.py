@@ -11,16 +11,10 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_integer, require_flag
+from calibrant._arguments import is_integer
 from calibrant._format import distinct_parts, group_text
 from calibrant.data.arrays import as_array
-from calibrant.data.classes import (
-    as_class_probabilities,
-    finite_logits,
-    refuse_probabilities,
-    sum_tolerance,
-)
-from calibrant.data.rows import Rows
+from calibrant.data.classes import ClassDistributions, class_distributions, finite_logits
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.learned_map import (
@@ -106,17 +100,8 @@ class ClassRecalibrator(LearnedMap):
                 "`y_true` is missing: this map requires y to be passed, but the target y is None.",
                 argument="y_true",
             )
-        require_flag("from_logits", self.from_logits)
-        matrix = as_class_probabilities(
-            y_true, y_prob, sample_weight=sample_weight, classes=classes
-        )
-        rows = self._checked(matrix.raw, matrix.tolerance)
-        unknown = np.flatnonzero(matrix.labels < 0)
-        if unknown.size:
-            raise matrix.refusal(int(unknown[0]))
-        zeros = np.zeros(matrix.n)
-        weight = Rows(zeros, zeros, matrix.weight).weight
-        training = ClassTraining(rows, matrix.labels, weight, matrix.classes)
+        rows, found = self._rows(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+        training = ClassTraining(rows, found.labels, found.weight, found.classes)
         self._require_enough(training)
         self._set_state(self._learn(training), rows.shape[1])
         self.classes_ = called_classes(y_prob, classes)
@@ -129,23 +114,40 @@ class ClassRecalibrator(LearnedMap):
         classes. Others are taken in the order of the fit. Of a pandas frame, a frame with its index.
         """
         state = self.state
-        values = as_array(y_prob, self._argument)
+        values = as_array(y_prob, "y_prob")
         if values.ndim != 2 or values.shape[1] != self.n_features_in_:
             raise InputError(
-                f"`{self._argument}` must have a row per case and {self.n_features_in_} columns; its "
-                f"shape is {values.shape} (the map is expecting {self.n_features_in_} features as input).",
-                argument=self._argument,
+                f"`y_prob` must have a row per case and {self.n_features_in_} columns; its shape is "
+                f"{values.shape} (the map is expecting {self.n_features_in_} features as input).",
+                argument="y_prob",
                 hint="Pass a column for each class that the map was fitted on.",
             )
-        order = order_of_classes(called_classes(y_prob, classes), self.classes_, self._argument)
-        order = list(range(values.shape[1])) if order is None else order
-        mapped = np.empty(values.shape)
-        mapped[:, order] = self._apply(
-            self._checked(values[:, order], sum_tolerance(y_prob)), state
-        )
+        unknown = np.zeros(len(values), np.int64)
+        rows, _ = self._rows(unknown, y_prob, classes=range(values.shape[1]))
+        order = order_of_classes(called_classes(y_prob, classes), self.classes_)
+        mapped = self._apply(rows if order is None else rows[:, order], state)
+        if order is not None:
+            mapped = mapped[:, np.argsort(order)]
         if type(y_prob).__name__ == "DataFrame" and hasattr(y_prob, "index"):
             return type(y_prob)(mapped, index=y_prob.index, columns=y_prob.columns)
         return mapped
+
+    def _rows(
+        self, y_true: Any, y_prob: Any, **options: Any
+    ) -> tuple[NDArray[Any], ClassDistributions]:
+        """Finite logits or distributions, checked, with what else was read."""
+        try:
+            found = class_distributions(y_true, y_prob, from_logits=self.from_logits, **options)
+        except InputError as error:
+            if error.row is None:
+                raise
+            raise InputError(
+                error.message,
+                argument=error.argument,
+                row=error.row,
+                hint="Leave such rows out; pass logits to a map with `from_logits=True` alone.",
+            ) from None
+        return finite_logits(found.given, "y_prob") if self.from_logits else found.probs, found
 
     def to_sql(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: an SQL expression here is of one column, and this map needs those of all classes."""
@@ -162,23 +164,6 @@ class ClassRecalibrator(LearnedMap):
         from calibrant.recalibration.export import class_map_to_python
 
         return class_map_to_python(self, name, tolerance)
-
-    @property
-    def _argument(self) -> str:
-        return "logits" if self.from_logits else "y_prob"
-
-    def _checked(self, values: NDArray[Any], tolerance: float) -> NDArray[Any]:
-        """Finite logits, or distributions."""
-        argument = self._argument
-        if values.dtype.kind not in "biuf":
-            raise InputError(
-                f"`{argument}` must hold numbers; its type is {values.dtype}.", argument=argument
-            )
-        if not self.from_logits:
-            return as_distributions(values, tolerance)
-        refuse_probabilities(values, tolerance, argument)
-        logits = finite_logits(values, argument)
-        return logits if logits.dtype in (np.float32, np.float64) else logits.astype(np.float64)
 
     def _require_enough(self, training: ClassTraining) -> None:
         counts = training.counts
@@ -360,28 +345,6 @@ def require_rows_of_classes(
         )
 
 
-def as_distributions(values: NDArray[Any], tolerance: float) -> Floats:
-    """The rows, each of which must be a distribution; an entry above 1 by rounding becomes 1."""
-    probs = np.asarray(values, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        total, least = probs.sum(axis=1), probs.min(axis=1)
-        wrong = np.flatnonzero(~((np.abs(total - 1.0) <= tolerance) & (least >= 0.0)))
-    if wrong.size:
-        row = int(wrong[0])
-        seen = f"the sum is {show_value(total[row])}"
-        if not least[row] >= 0.0:
-            seen = f"a value is {show_value(least[row])}"
-        raise InputError(
-            "`y_prob` must hold class probabilities that lie in [0, 1] and sum to 1 in each row; in row "
-            f"{row} {seen}.",
-            argument="y_prob",
-            row=row,
-            hint="Of logits take the softmax first, divide percentages by 100, and leave out rows without "
-            "predictions (NaN).",
-        )
-    return np.minimum(probs, 1.0)
-
-
 def called_classes(y_prob: Any, classes: Sequence[Any] | None = None) -> list[str] | None:
     """Names of the columns of class probabilities: `classes`, or the distinct parts of a frame's columns.
 
@@ -399,17 +362,15 @@ def called_classes(y_prob: Any, classes: Sequence[Any] | None = None) -> list[st
     return None if columns is None else distinct_parts([str(name) for name in columns])
 
 
-def order_of_classes(
-    names: Sequence[str] | None, wanted: Sequence[str] | None, argument: str
-) -> list[int] | None:
+def order_of_classes(names: Sequence[str] | None, wanted: Sequence[str] | None) -> list[int] | None:
     """Column of each class of a map in a table; None if they are in one order, or have no names."""
     if names is None or wanted is None or list(names) == list(wanted):
         return None
     if sorted(names) != sorted(wanted):
         raise InputError(
-            f"`{argument}` must have the columns of the classes that the map was fitted on: "
-            f"{', '.join(wanted)}; they are called {', '.join(names)}.",
-            argument=argument,
+            f"`y_prob` must have the columns of the classes that the map was fitted on: {', '.join(wanted)}; "
+            f"they are called {', '.join(names)}.",
+            argument="y_prob",
             hint="Rename them, name them with `classes=`, or pass an array with the classes in that order.",
         )
     return [list(names).index(name) for name in wanted]

@@ -26,6 +26,7 @@ from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.clusters import cluster_codes
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.effect import Sample, cross_fit
 
 __all__ = ["CrossFittedError", "cross_fitted_error"]
 
@@ -142,12 +143,8 @@ def cross_fitted_error(
     scores, over = np.zeros(n), np.zeros(n)
     for rows in columns:
         p, y = rows.p, rows.y
-        fitted = np.empty(n)
-        for k in range(n_folds):
-            here = fold == k
-            own = None if rows.weight is None else rows.weight[~here]
-            learned = recalibrator().fit(p[~here], y[~here], sample_weight=own)
-            fitted[here] = learned.transform(p[here])
+        sample = Sample(p, p, y, rows.weight, unit, cluster is not None, rows.soft)
+        fitted = cross_fit(recalibrator(), sample, fold)
         step = fitted - p
         if norm == "l1":
             score = np.sign(step) * (y - p)

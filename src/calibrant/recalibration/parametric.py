@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -53,8 +54,51 @@ class IdentityRecalibrator(Recalibrator):
         return np.array(p)
 
 
+class LogisticMap(Recalibrator):
+    """Map whose log-odds are linear in functions of log p and log(1 - p), by maximum likelihood."""
+
+    terms: ClassVar[tuple[str, ...]]
+    """Features as Python text of `low` = log p and `high` = log(1 - p); one coefficient each, in order."""
+    nonnegative: ClassVar[int] = 0
+    """How many coefficients, from the first, may not be below 0."""
+
+    def __init__(self, platt_targets: bool = True) -> None:
+        self.platt_targets = platt_targets
+
+    @property
+    def n_parameters(self) -> int:  # type: ignore[override]
+        """Number of coefficients."""
+        return len(self.terms)
+
+    @abstractmethod
+    def _features(self, low: Floats, high: Floats) -> list[Floats]:
+        """The terms at these logarithms."""
+
+    def _learn(self, training: Training) -> State:
+        features = np.stack(self._features(*logarithms(training.points.p)), axis=1)
+        found = fit_logistic(
+            features, training.points, self.nonnegative, platt_targets=self.platt_targets
+        )
+        return self._named(found)
+
+    def _named(self, coefficients: list[float]) -> State:
+        return dict(zip(self.parts, coefficients, strict=True))
+
+    def _coefficients(self, state: State) -> list[float]:
+        return [float(state[name]) for name in self.parts]
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        features = self._features(*logarithms(p))
+        pairs = zip(self._coefficients(state), features, strict=True)
+        return expit(np.sum([value * feature for value, feature in pairs], axis=0))
+
+    def _formula(self, state: State) -> str:
+        pairs = zip(self._coefficients(state), self.terms, strict=True)
+        return " + ".join(f"{value!r} * {term}" for value, term in pairs)
+
+
 @register("platt", "sigmoid")
-class PlattRecalibrator(Recalibrator):
+class PlattRecalibrator(LogisticMap):
     """Platt scaling: logit p' = slope · logit p + intercept, by maximum likelihood with Platt's targets.
 
     Parameters
@@ -79,26 +123,14 @@ class PlattRecalibrator(Recalibrator):
     """
 
     parts: ClassVar[Parts] = {"slope": Part(), "intercept": Part()}
-    n_parameters = 2
+    terms = ("(low - high)", "1.0")
 
-    def __init__(self, platt_targets: bool = True) -> None:
-        self.platt_targets = platt_targets
-
-    def _learn(self, training: Training) -> State:
-        x = log_odds(training.points.p)
-        features = np.stack([x, np.ones_like(x)], axis=1)
-        slope, intercept = fit_logistic(features, training.points, platt_targets=self.platt_targets)
-        return {"slope": slope, "intercept": intercept}
-
-    def _apply(self, p: Floats, state: State) -> Floats:
-        return expit(state["slope"] * log_odds(p) + state["intercept"])
-
-    def _formula(self, state: State) -> str:
-        return f"{state['slope']!r} * (low - high) + {state['intercept']!r}"
+    def _features(self, low: Floats, high: Floats) -> list[Floats]:
+        return [low - high, np.ones_like(low)]
 
 
 @register("temperature")
-class TemperatureRecalibrator(Recalibrator):
+class TemperatureRecalibrator(LogisticMap):
     """Temperature scaling: logit p' = logit p / temperature, learned with Platt's targets; ½ stays.
 
     Parameters
@@ -125,26 +157,22 @@ class TemperatureRecalibrator(Recalibrator):
     """
 
     parts: ClassVar[Parts] = {"temperature": POSITIVE}
-    n_parameters = 1
+    terms = ("(low - high)",)
+    nonnegative = 1
     temperature_: float
 
-    def __init__(self, platt_targets: bool = True) -> None:
-        self.platt_targets = platt_targets
+    def _features(self, low: Floats, high: Floats) -> list[Floats]:
+        return [low - high]
 
-    def _learn(self, training: Training) -> State:
-        x = log_odds(training.points.p)[:, None]
-        (slope,) = fit_logistic(x, training.points, 1, platt_targets=self.platt_targets)
-        return {"temperature": 1.0 / max(slope, SMALLEST_SLOPE)}
+    def _named(self, coefficients: list[float]) -> State:
+        return {"temperature": 1.0 / max(coefficients[0], SMALLEST_SLOPE)}
 
-    def _apply(self, p: Floats, state: State) -> Floats:
-        return expit(log_odds(p) / state["temperature"])
-
-    def _formula(self, state: State) -> str:
-        return f"(low - high) / {state['temperature']!r}"
+    def _coefficients(self, state: State) -> list[float]:
+        return [1.0 / state["temperature"]]
 
 
 @register("beta")
-class BetaRecalibrator(Recalibrator):
+class BetaRecalibrator(LogisticMap):
     """Beta calibration: logit p' = a · log p - b · log(1 - p) + c with a, b ≥ 0, a slope for each end.
 
     Learned with Platt's targets.
@@ -166,23 +194,11 @@ class BetaRecalibrator(Recalibrator):
     """
 
     parts: ClassVar[Parts] = {"a": Part(low=0.0), "b": Part(low=0.0), "c": Part()}
-    n_parameters = 3
+    terms = ("low", "-high", "1.0")
+    nonnegative = 2
 
-    def __init__(self, platt_targets: bool = True) -> None:
-        self.platt_targets = platt_targets
-
-    def _learn(self, training: Training) -> State:
-        low, high = logarithms(training.points.p)
-        features = np.stack([low, -high, np.ones_like(low)], axis=1)
-        a, b, c = fit_logistic(features, training.points, 2, platt_targets=self.platt_targets)
-        return {"a": a, "b": b, "c": c}
-
-    def _apply(self, p: Floats, state: State) -> Floats:
-        low, high = logarithms(p)
-        return expit(state["a"] * low - state["b"] * high + state["c"])
-
-    def _formula(self, state: State) -> str:
-        return f"{state['a']!r} * low - {state['b']!r} * high + {state['c']!r}"
+    def _features(self, low: Floats, high: Floats) -> list[Floats]:
+        return [low, -high, np.ones_like(low)]
 
 
 @register("offset")
