@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,12 +66,8 @@ def require_choice(argument: str, value: object, choices: Sequence[str | None]) 
     words = [choice for choice in choices if choice is not None]
     near = difflib.get_close_matches(value[:80], words, n=1) if isinstance(value, str) else []
     listed = [f'"{choice}"' if choice is not None else "None" for choice in choices]
-    raise InputError(
-        f"`{argument}` must be {' or '.join(filter(None, [', '.join(listed[:-1]), listed[-1]]))}; got "
-        f"{show_value(value)}.",
-        argument=argument,
-        hint=f'Did you mean "{near[0]}"?' if near else None,
-    )
+    rule = f"be {' or '.join(filter(None, [', '.join(listed[:-1]), listed[-1]]))}"
+    raise invalid(argument, rule, value, f'Did you mean "{near[0]}"?' if near else None)
 
 
 def require_number(
@@ -93,11 +89,7 @@ def require_number(
         return float(value)
     ends = f" above {low:g}" if math.isfinite(low) else ""
     ends += f"{' and' if ends else ''} at most {high:g}" if math.isfinite(high) else ""
-    raise InputError(
-        f"`{argument}` must be a number{ends}; got {show_value(value)}.",
-        argument=argument,
-        hint=hint,
-    )
+    raise invalid(argument, f"be a number{ends}", value, hint=hint)
 
 
 def require_positive(argument: str, value: Any, most: float = math.inf) -> float:
@@ -115,10 +107,7 @@ def require_share(argument: str, value: Any) -> float:
     """
     if is_number(value) and 0.0 < float(value) < 1.0:
         return float(value)
-    raise InputError(
-        f"`{argument}` must be a number between 0 and 1; got {show_value(value)}.",
-        argument=argument,
-    )
+    raise invalid(argument, "be a number between 0 and 1", value)
 
 
 def require_confidence(confidence: Any) -> float:
@@ -147,9 +136,7 @@ def require_flag(argument: str, value: Any) -> bool:
     """`value` as a bool, if it is True or False."""
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
-    raise InputError(
-        f"`{argument}` must be True or False; got {show_value(value)}.", argument=argument
-    )
+    raise invalid(argument, "be True or False", value)
 
 
 def require_seed(seed: Any, argument: str = "seed") -> int:

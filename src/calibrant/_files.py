@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from calibrant.errors import CalibrantError, InputError, show_value
+from calibrant.errors import CalibrantError, InputError, invalid, show_value
 
 __all__ = [
     "damaged",
@@ -125,7 +125,7 @@ def require_path(path: Any) -> Path:
     """`path` as a Path; anything else, whose text need not exist, is refused."""
     if isinstance(path, str | os.PathLike):
         return Path(path)
-    raise InputError(f"`path` must be the path of a file; got {show_value(path)}.", argument="path")
+    raise invalid("path", "be the path of a file", path)
 
 
 @contextmanager

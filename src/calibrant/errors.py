@@ -18,6 +18,7 @@ __all__ = [
     "MergeError",
     "MissingDependency",
     "TooFewRows",
+    "invalid",
     "show_value",
 ]
 
@@ -128,6 +129,18 @@ class InputError(CalibrantError, ValueError):
     ...     print(error.argument, error.row)
     y_prob 1
     """
+
+
+def invalid(argument: str, rule: str, value: Any, hint: str | None = None) -> InputError:
+    """InputError for a value of an argument that breaks a rule.
+
+    Examples
+    --------
+    >>> print(invalid("power", "be between 0 and 1", 1.5))
+    `power` must be between 0 and 1; got 1.5.
+    """
+    message = f"`{argument}` must {rule}; got {show_value(value)}."
+    return InputError(message, argument=argument, hint=hint)
 
 
 class TooFewRows(InputError):

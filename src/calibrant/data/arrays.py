@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid
 
 __all__ = ["as_array", "as_column", "is_missing"]
 
@@ -82,7 +82,7 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
             values.type.value_type
         )  # Arrow hands over a value where one is missing
     if np.isscalar(values) or values is None:
-        raise InputError(f"`{name}` must be an array; got {show_value(values)}.", argument=name)
+        raise invalid(name, "be an array", values)
     import narwhals as nw
 
     series = nw.from_native(values, series_only=True, pass_through=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._locks import cached_property
-from calibrant.errors import InputError, MergeError, show_value
+from calibrant.errors import InputError, MergeError, invalid
 
 __all__ = [
     "DEFAULT_NODES",
@@ -234,8 +234,5 @@ def require_nodes(nodes: int) -> int:
     """`nodes`, if it is a power of two that a sketch can have."""
     valid = isinstance(nodes, int | np.integer) and not isinstance(nodes, bool)
     if not valid or not 2 <= nodes <= MOST_NODES or nodes & (nodes - 1):
-        message = (
-            f"`nodes` must be a power of two between 2 and {MOST_NODES}; got {show_value(nodes)}."
-        )
-        raise InputError(message, argument="nodes")
+        raise invalid("nodes", f"be a power of two between 2 and {MOST_NODES}", nodes)
     return int(nodes)

@@ -22,7 +22,7 @@ from calibrant.data.cell_sums import DEFAULT_NODES, Columns, require_nodes
 from calibrant.data.rows import DROP, Dropped, Rows, missing_value, require_weights
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.errors import InputError, TooFewRows, invalid, show_value
 
 __all__ = [
     "SMALLEST_LOGARITHM",
@@ -126,10 +126,7 @@ def as_class_names(classes: Sequence[Any], columns: int | None) -> list[Any]:
         known = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
         distinct = len(set(known))
     except Exception as error:  # of any object
-        message = (
-            f"`classes` must be a list of names, one for each column; got {show_value(classes)}."
-        )
-        raise InputError(message, argument="classes") from error
+        raise invalid("classes", "be a list of names, one for each column", classes) from error
     columns = len(known) if columns is None else columns
     if not len(known) == distinct == columns:
         message = (

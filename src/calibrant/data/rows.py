@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice, require_flag
 from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
-from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
+from calibrant.errors import CalibrantWarning, InputError, TooFewRows, invalid, show_value
 
 __all__ = [
     "ABSTAINED",
@@ -599,8 +599,7 @@ def require_label(labels: str, pos_label: Any) -> None:
     except Exception:  # of any object's shape, hash or comparison
         single = False
     if not single:
-        message = f"`pos_label` must be one label; got {show_value(pos_label)}."
-        raise InputError(message, argument="pos_label")
+        raise invalid("pos_label", "be one label", pos_label)
     if labels == "soft":
         message = (
             '`pos_label` names one of two classes, and `labels="soft"` says that there are none.'

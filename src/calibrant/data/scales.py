@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_positive, require_share
 from calibrant._locks import cached_property
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 
 __all__ = [
     "MAPS",
@@ -149,7 +149,7 @@ class Scale:
             if not callable(getattr(self, name)):
                 raise InputError(f"`{name}` must be a function of an array.", argument=name)
         if not isinstance(self.name, str):
-            raise InputError(f"`name` must be text; got {show_value(self.name)}.", argument="name")
+            raise invalid("name", "be text", self.name)
         require_positive("widest", self.widest)
         # Names stand for scales in files and decide about reflection, so each has one meaning.
         known = MAPS.get(self.name, (self.forward, self.inverse))
@@ -279,8 +279,7 @@ def as_scale(scale: str | Scale, *, base_rate: float | None = None) -> Scale:
     if isinstance(scale, Scale):
         return scale
     if not isinstance(scale, str):
-        message = f"`scale` must be a name or a Scale; got {show_value(scale)}."
-        raise InputError(message, argument="scale")
+        raise invalid("scale", "be a name or a Scale", scale)
     relative = scale == "relative" and base_rate is not None
     return relative_scale(base_rate) if relative else _named(scale)  # type: ignore[arg-type]
 

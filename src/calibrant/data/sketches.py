@@ -23,7 +23,7 @@ from calibrant.data.cell_sums import Columns, bits_of_offsets, over_outcomes, re
 from calibrant.data.rows import LEAST_TOTAL_WEIGHT, LEFT_OUT
 from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketch, checked_columns
-from calibrant.errors import InputError, MergeError, show_value
+from calibrant.errors import InputError, MergeError, invalid, show_value
 
 __all__ = ["Sketches", "Stacked", "Table", "from_table", "is_summed", "plain_values", "to_table"]
 
@@ -179,8 +179,7 @@ class Sketches(Mapping[Any, Sketch]):
         for key in self._groups:
             if width > 1 and not (isinstance(key, tuple) and len(key) == width):
                 columns = ", ".join(self.by)
-                message = f"`groups` must have keys of {width} values, for {columns}; got {show_value(key)}."
-                raise InputError(message, argument="groups")
+                raise invalid("groups", f"have keys of {width} values, for {columns}", key)
 
     @classmethod
     def from_stacked(

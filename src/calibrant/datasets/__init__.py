@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from calibrant._files import decoding
 from calibrant._optional import require
 from calibrant.datasets.synthetic import SHAPES, Synthetic, generate
-from calibrant.errors import CalibrantError, InputError, show_value
+from calibrant.errors import CalibrantError, invalid
 
 __all__ = [
     "SHAPES",
@@ -182,8 +182,7 @@ def describe(name: str) -> Source:
     if not isinstance(name, str) or name not in catalogue():
         near = difflib.get_close_matches(name, catalogue(), n=1) if isinstance(name, str) else []
         hint = f"Did you mean {near[0]!r}?" if near else "`calibrant.datasets.names()` lists all."
-        message = f"`name` must be a data set that exists; got {show_value(name)}."
-        raise InputError(message, argument="name", hint=hint)
+        raise invalid("name", "be a data set that exists", name, hint=hint)
     return catalogue()[name]
 
 
@@ -255,10 +254,7 @@ def fingerprint(columns: Mapping[str, NDArray[Any]]) -> str:
     try:
         return _digest({str(name): np.asarray(values) for name, values in columns.items()})
     except Exception as error:  # of any object
-        raise InputError(
-            f"`columns` must be arrays of numbers by name; got {show_value(columns)}.",
-            argument="columns",
-        ) from error
+        raise invalid("columns", "be arrays of numbers by name", columns) from error
 
 
 def _digest(columns: Mapping[str, NDArray[Any]]) -> str:

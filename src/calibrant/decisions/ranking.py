@@ -16,7 +16,7 @@ from calibrant.data.points import Points
 from calibrant.data.rows import ABSTAINED, Dropped, InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Stacked, is_summed
-from calibrant.errors import InputError, show_value
+from calibrant.errors import invalid
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches
 from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
@@ -253,9 +253,10 @@ def require_risk(risk: float) -> float:
     """The largest acceptable share of wrong decisions, checked."""
     if not is_number(risk) or not 0.0 < risk < 1.0:
         percent = is_number(risk) and 1.0 <= risk < 100.0
-        raise InputError(
-            f"`risk` must lie between 0 and 1; got {show_value(risk)}.",
-            argument="risk",
+        raise invalid(
+            "risk",
+            "lie between 0 and 1",
+            risk,
             hint=f"{risk:g} per cent is `risk={risk / 100.0:g}`." if percent else None,
         )
     return float(risk)

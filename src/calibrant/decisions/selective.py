@@ -15,7 +15,7 @@ from calibrant._arguments import CONFIDENCE, is_number, require_confidence
 from calibrant._format import decimals
 from calibrant.data.rows import Dropped, InputOptions
 from calibrant.decisions.ranking import Ranking, rank, require_abstained, require_risk
-from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.errors import TooFewRows, invalid
 from calibrant.inference.calibration_test import Interval
 from calibrant.inference.quantiles import exact_binomial, normal_quantile
 from calibrant.io.from_data import sample_from
@@ -125,10 +125,10 @@ class Selective:
         0.3333333333333333
         """
         if not is_number(coverage) or not 0.0 < coverage <= self.coverage + 1e-12:
-            raise InputError(
-                "`coverage` must lie between 0 and the share of the cases that were answered, "
-                f"{self.coverage:g}; got {show_value(coverage)}.",
-                argument="coverage",
+            raise invalid(
+                "coverage",
+                f"lie between 0 and the share of the cases that were answered, {self.coverage:g}",
+                coverage,
             )
         total = float(self._rows[-1])
         wanted = coverage * self._cases

@@ -15,7 +15,7 @@ from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes, requir
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Sketches, Stacked, is_summed
-from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.errors import InputError, TooFewRows, invalid
 from calibrant.inference.assess import assessment_and_test, require_margin
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes, clusters_with_weight
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
@@ -273,10 +273,10 @@ def _parts_of(sketches: Sketches, cluster: str | None) -> Parts:
     """Sketches of each group, by cluster."""
     names = [name for name in sketches.by if cluster is None or name != cluster]
     if not names or (cluster is not None and cluster not in sketches.by):
-        raise InputError(
-            f"`cluster` must be one of the columns that group the sketches, beside another; got "
-            f"{show_value(cluster)}.",
-            argument="cluster",
+        raise invalid(
+            "cluster",
+            "be one of the columns that group the sketches, beside another",
+            cluster,
             hint=f"They are grouped by: {', '.join(sketches.by)}.",
         )
     places = [sketches.by.index(name) for name in names]
@@ -328,9 +328,10 @@ def _of_data(
         by = None
     sketches = from_data(y_true, y_prob, data, options, by=by, cluster=cluster, scale=scale)
     if sketches.by in ((), (cluster,)):
-        raise InputError(
-            f"`by` must name a column of the data, as nothing else makes groups; got {show_value(by)}.",
-            argument="by",
+        raise invalid(
+            "by",
+            "name a column of the data, as nothing else makes groups",
+            by,
             hint="Without groups, use `calibrant.assess`.",
         )
     if scale is not None and sketches is data:
@@ -399,9 +400,10 @@ def _groupings(by: Any) -> dict[Any, Any]:
     if isinstance(by, Mapping) and by:
         return dict(by)
     if isinstance(by, str | Mapping) or not hasattr(by, "__iter__"):
-        raise InputError(
-            f"`by` must give the group of every row, or several such arrays by name; got {show_value(by)}.",
-            argument="by",
+        raise invalid(
+            "by",
+            "give the group of every row, or several such arrays by name",
+            by,
             hint="Without groups, use `calibrant.assess`.",
         )
     return {"group": by}

@@ -15,7 +15,7 @@ from calibrant._format import p_equation
 from calibrant.data.arrays import is_missing
 from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid
 from calibrant.measures.result_record import frame_of
 
 __all__ = ["BiasBin", "FeatureBias", "bias_by"]
@@ -125,7 +125,7 @@ def bias_by(
     values = categories(feature, "feature")
     label = str(getattr(feature, "name", None) or "feature") if name is None else name
     if not isinstance(label, str):
-        raise InputError(f"`name` must be a text; got {show_value(name)}.", argument="name")
+        raise invalid("name", "be a text", name)
     given = rows.n + sum(rows.dropped.values())
     if values.size != given:
         raise InputError(

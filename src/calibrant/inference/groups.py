@@ -12,7 +12,7 @@ from typing import Any, Literal
 from calibrant._arguments import require_choice
 from calibrant._format import aligned, decimals, group_text, html_table, p_equation, p_text
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid
 from calibrant.inference.assessment import LINE, Assessment, Finding
 from calibrant.inference.correction import Correction
 from calibrant.inference.group_difference import GroupDifference, group_difference
@@ -250,9 +250,10 @@ class GroupAssessments(Mapping[Any, Assessment]):
             )
         for argument, key in (("first", first), ("second", second)):
             if key not in self._assessments:
-                raise InputError(
-                    f"`{argument}` must be a group that was assessed; got {show_value(key)}.",
-                    argument=argument,
+                raise invalid(
+                    argument,
+                    "be a group that was assessed",
+                    key,
                     hint=f"These are: {', '.join(map(shown_key, self))}.",
                 )
         return group_difference(

@@ -33,7 +33,7 @@ from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketch_file import from_json, to_json
 from calibrant.data.sketches import Sketches, is_summed
-from calibrant.errors import CalibrantError, InputError, show_value
+from calibrant.errors import CalibrantError, InputError, invalid, show_value
 from calibrant.io.request import CLASS_COLUMN
 from calibrant.io.scan import sketches_of_classes
 from calibrant.measures.result_record import Record, frame_of
@@ -541,9 +541,7 @@ class Monitor:
 
     def __init__(self, *, level: float = 0.05) -> None:
         if not is_number(level) or not 0.0 < level < 1.0:
-            raise InputError(
-                f"`level` must be between 0 and 1; got {show_value(level)}.", argument="level"
-            )
+            raise invalid("level", "be between 0 and 1", level)
         self.level = float(level)
         self._state = MonitorState()
 
@@ -602,10 +600,7 @@ class Monitor:
             The e-value and the p-value so far, and the alarm, if there has been one.
         """
         if batch is not None and not (isinstance(batch, str) and 0 < len(batch) <= MAX_NAME):
-            raise InputError(
-                f"`batch` must be a text of 1 to {MAX_NAME} characters; got {show_value(batch)}.",
-                argument="batch",
-            )
+            raise invalid("batch", f"be a text of 1 to {MAX_NAME} characters", batch)
         by, rows = _by_class(_read(y_true, y_prob, data, options))
         with UPDATES:
             self._state = self._state.after(rows, by, batch, self.level)

@@ -19,7 +19,7 @@ from calibrant._arguments import (
 from calibrant.data.arrays import as_column
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import is_summed
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid
 from calibrant.inference.assess import require_margin
 from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.inference.quantiles import normal_quantile
@@ -122,9 +122,7 @@ def required_n(
         raise InputError("`margin` must be between 0 and 1; got None.", argument="margin")
     require_margin(margin)
     if not is_number(power) or not 0.0 < power < 1.0:
-        raise InputError(
-            f"`power` must be between 0 and 1; got {show_value(power)}.", argument="power"
-        )
+        raise invalid("power", "be between 0 and 1", power)
     require_seed(seed)
     margin, confidence, power = float(margin), float(confidence), float(power)
     if y_prob is None:

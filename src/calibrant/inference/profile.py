@@ -24,7 +24,7 @@ from calibrant.data.points import Points
 from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Stacked
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 from calibrant.inference.null_noise import cross_weights
 from calibrant.inference.quantiles import normal_quantile, skewed_quantiles, skewness
 from calibrant.inference.residuals import cell_positions
@@ -422,10 +422,7 @@ class Profile:
         """
         for name in names:
             if not isinstance(name, str) or name not in self.measures:
-                raise InputError(
-                    f"`names` must be among {', '.join(self.measures)}; got {show_value(name)}.",
-                    argument="names",
-                )
+                raise invalid("names", f"be among {', '.join(self.measures)}", name)
         return Profile(self.name, {name: self.measures[name] for name in names})
 
     def measured(self, sample: Sample) -> Profiled:
@@ -567,9 +564,7 @@ def as_profile(asked: str | Profile) -> Profile:
     if isinstance(asked, str) and asked in PROFILES:
         return PROFILES[asked]()
     known = ", ".join(map(repr, PROFILES))
-    raise InputError(
-        f"`profile` must be {known}, or a Profile; got {show_value(asked)}.", argument="profile"
-    )
+    raise invalid("profile", f"be {known}, or a Profile", asked)
 
 
 # -- text ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from calibrant._format import group_text
 from calibrant._optional import require
 from calibrant.data.columns import require_each
 from calibrant.data.rows import as_rows
-from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.errors import InputError, TooFewRows, invalid, show_value
 from calibrant.recalibration.choice import choose_recalibrator
 from calibrant.recalibration.class_map import LEAST_OF_A_CLASS
 from calibrant.recalibration.learned_map import make_map
@@ -234,10 +234,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
         cv = self.cv
         if isinstance(cv, str) or (isinstance(cv, Integral) and (isinstance(cv, bool) or cv < 2)):
-            raise InputError(
-                f"`cv` must be 2 folds or more, a splitter of scikit-learn, or prefit; got {show_value(cv)}.",
-                argument="cv",
-            )
+            raise invalid("cv", "be 2 folds or more, a splitter of scikit-learn, or prefit", cv)
         if not isinstance(cv, Integral):
             return cv
         fewest = int(np.bincount(codes).min())

@@ -20,7 +20,7 @@ import numpy as np
 
 from calibrant._files import decoding, dump_bytes, load_bytes, read_bytes, write_whole
 from calibrant._optional import require
-from calibrant.errors import CalibrantError, InputError, show_value
+from calibrant.errors import CalibrantError, InputError, invalid
 from calibrant.io import files as data_files
 from calibrant.io import text
 from calibrant.io.arrow import as_numpy
@@ -46,10 +46,7 @@ class Checkpoint:
         files: Sequence[data_files.DataFile],
     ) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise InputError(
-                f"`checkpoint` must be the path of a file; got {show_value(path)}.",
-                argument="checkpoint",
-            )
+            raise invalid("checkpoint", "be the path of a file", path)
         self.path = Path(path)
         self.request = request
         self.fingerprint = _fingerprint(request, files)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from calibrant._arguments import is_number
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 
 __all__ = [
     "FORMS",
@@ -150,10 +150,7 @@ class Values:
         if not is_number(value) or value != value:
             return value
         if not 0 <= value <= 100:
-            raise InputError(
-                f"`probability` must be between 0 and 100; got {show_value(value)}.",
-                argument="probability",
-            )
+            raise invalid("probability", "be between 0 and 100", value)
         if 0 < value < 1:
             self._share = value if self._share is None else self._share
         elif value > 1:
@@ -178,18 +175,19 @@ def as_probability(value: Any) -> float | None:
         match = _WRITTEN.fullmatch(value.strip())
         number = stated_confidence(value) if match is None else _scaled(match[1], match[2])
     if not is_number(number):
-        raise InputError(
-            f"`probability` must be a number or text such as '85%'; got {show_value(value)}.",
-            argument="probability",
+        raise invalid(
+            "probability",
+            "be a number or text such as '85%'",
+            value,
             hint="Words mean nothing by themselves: say what they stand for with `words=`.",
         )
     if number != number:
         return None
     if not 0 <= number <= 1:
-        raise InputError(
-            "`probability` must be between 0 and 1 or carry a per cent sign, as in '85%'; got "
-            f"{show_value(value)}.",
-            argument="probability",
+        raise invalid(
+            "probability",
+            "be between 0 and 1 or carry a per cent sign, as in '85%'",
+            value,
             hint='If confidences run from 0 to 100, pass `form="percent"`.',
         )
     return float(number)
@@ -330,10 +328,7 @@ def _log_probabilities(value: Any) -> list[float]:
         logs = logs[1:]
     for log in logs:
         if log is not None and not (is_number(log) and log <= _ROUNDING):
-            raise InputError(
-                f"`probability` must hold log-probabilities, which are at most 0; got {show_value(log)}.",
-                argument="probability",
-            )
+            raise invalid("probability", "hold log-probabilities, which are at most 0", log)
     return [] if None in logs else [float(log) for log in logs if log is not None]
 
 
@@ -363,20 +358,19 @@ def as_credit(value: Any, score_range: tuple[float, float] | None = None) -> flo
             number = (number - score_range[0]) / (score_range[1] - score_range[0])
         if 0 <= number <= 1:
             return float(number)
-    raise InputError(
-        "`correct` must say that an answer is right (true, 1, 'C'), wrong (false, 0, 'I') or partly right "
-        f"(a number between 0 and 1); got {show_value(value)}.",
-        argument="correct",
+    raise invalid(
+        "correct",
+        "say that an answer is right (true, 1, 'C'), wrong (false, 0, 'I') or partly right (a number from 0 "
+        "to 1)",
+        value,
         hint="For the scores of a judge, give the lowest and the highest with `score_range=`.",
     )
 
 
 def _checked_words(words: Mapping[str, float] | None) -> dict[str, float]:
     if words is not None and not isinstance(words, Mapping):
-        raise InputError(
-            "`words` must be a mapping from words to probabilities, such as "
-            f'{{"very likely": 0.9}}; got {show_value(words)}.',
-            argument="words",
+        raise invalid(
+            "words", 'be a mapping from words to probabilities, such as {"very likely": 0.9}', words
         )
     for word, value in (words or {}).items():
         if not is_number(value) or not isinstance(word, str) or not 0 <= value <= 1:
@@ -393,9 +387,5 @@ def _checked_range(ends: tuple[float, float] | None) -> tuple[float, float] | No
         return None
     valid = isinstance(ends, tuple | list) and len(ends) == 2 and all(map(is_number, ends))
     if not valid or not -math.inf < ends[0] < ends[1] < math.inf:
-        raise InputError(
-            "`score_range` must be the lowest and the highest score, such as (1, 5); got "
-            f"{show_value(ends)}.",
-            argument="score_range",
-        )
+        raise invalid("score_range", "be the lowest and the highest score, such as (1, 5)", ends)
     return float(ends[0]), float(ends[1])

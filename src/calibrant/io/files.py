@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 from calibrant._optional import require
-from calibrant.errors import InputError, MissingDependency, show_value
+from calibrant.errors import InputError, MissingDependency, invalid, show_value
 from calibrant.io.request import Request, require_columns
 
 __all__ = [
@@ -295,9 +295,10 @@ def find_files(
         )
     if separator is not None:
         if not isinstance(separator, str) or len(separator) != 1 or separator in '"\n\r':
-            raise InputError(
-                f"`sep` must be one character; got {show_value(separator)}.",
-                argument="sep",
+            raise invalid(
+                "sep",
+                "be one character",
+                separator,
                 hint="Leave it out to let the first line decide.",
             )
         if kinds != ["csv"]:

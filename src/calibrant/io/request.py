@@ -25,7 +25,7 @@ from calibrant.data.rows import (
     require_label,
 )
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 
 __all__ = [
     "CLASS_COLUMN",
@@ -239,10 +239,7 @@ def make_request(
     several = isinstance(y_prob, list)  # a tuple may name one column of pandas
     probs = list(y_prob) if several else [y_prob]
     if len({show_value(prob) for prob in probs}) < len(probs) or not probs:
-        raise InputError(
-            f"`y_prob` must name each column of predictions once; got {show_value(probs)}.",
-            argument="y_prob",
-        )
+        raise invalid("y_prob", "name each column of predictions once", probs)
     if pos_label is not None:
         require_label(labels, pos_label)
     if multiclass is not None:
@@ -293,10 +290,8 @@ def _as_groups(by: Any, name: str) -> dict[str, Any]:
         return dict(by)
     if isinstance(by, Sequence) and by and all(isinstance(item, str) for item in by):
         return {item: item for item in by}
-    raise InputError(
-        f"`{name}` must be a column's name, a list of names, or a dict from new names to expressions; "
-        f"got {show_value(by)}.",
-        argument=name,
+    raise invalid(
+        name, "be a column's name, a list of names, or a dict from new names to expressions", by
     )
 
 

@@ -20,7 +20,7 @@ from calibrant.data.cell_sums import DEFAULT_NODES, FRACTION_BITS, require_nodes
 from calibrant.data.rows import LARGEST_WEIGHT
 from calibrant.data.sketch import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketch
 from calibrant.data.sketches import Sketches, from_table
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 from calibrant.io.group_keys import normal_key
 from calibrant.io.request import require_columns
 from calibrant.io.sums import invalid_rows, require_weight, sorted_groups
@@ -61,9 +61,10 @@ class Dialect:
         """Name of a table; dots of a plain string separate catalogue, schema and table."""
         parts = table.split(".") if isinstance(table, str) else table
         if not isinstance(parts, Sequence) or not parts:
-            raise InputError(
-                f"`table` must be the name of a table, or its parts in a list; got {show_value(table)}.",
-                argument="table",
+            raise invalid(
+                "table",
+                "be the name of a table, or its parts in a list",
+                table,
                 hint='Pass a name such as "schema.predictions".',
             )
         return ".".join(self.quote(part) for part in parts)
@@ -144,9 +145,10 @@ def dialect_named(name: str) -> Dialect:
     key = str(name).lower().replace(" ", "")
     key = aliases.get(key, key)
     if key not in DIALECTS:
-        raise InputError(
-            f"`dialect` must be one of {', '.join(DIALECTS)}; got {show_value(name)}.",
-            argument="dialect",
+        raise invalid(
+            "dialect",
+            f"be one of {', '.join(DIALECTS)}",
+            name,
             hint="Pass the nearest: most databases read postgres.",
         )
     return DIALECTS[key]
@@ -284,9 +286,10 @@ def _group_names(by: Any) -> tuple[str, ...]:
     by = () if by is None else by
     if isinstance(by, Sequence) and all(isinstance(name, str) for name in by):
         return tuple(by)
-    raise InputError(
-        f"`by` must be the name of a column, or a list of names; got {show_value(by)}.",
-        argument="by",
+    raise invalid(
+        "by",
+        "be the name of a column, or a list of names",
+        by,
         hint="For a computed group, give the query a view in which it is a column.",
     )
 
@@ -452,10 +455,10 @@ def piecewise_linear(
     if not (
         np.all(np.isfinite(values)) and np.all(np.diff(knots) > 0) and np.isfinite(knots).all()
     ):
-        raise InputError(
-            "`x` must increase strictly, and it and `y` must be finite; got "
-            f"{show_value(knots.tolist())}.",
-            argument="x",
+        raise invalid(
+            "x",
+            "increase strictly, and it and `y` must be finite",
+            knots.tolist(),
             hint="Sort the knots, and give each once.",
         )
     require_choice("beyond", beyond, ("constant", "unchanged"))

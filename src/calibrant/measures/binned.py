@@ -14,7 +14,7 @@ from calibrant._arguments import generator, require_choice, require_count
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Bounded, Record
@@ -105,8 +105,7 @@ def _bin_number(n_bins: Any, rows: int) -> int:
     """Number of bins; "cube_root" is scikit-learn's rule, the cube root of the number of rows, rounded up."""
     if isinstance(n_bins, str):
         if n_bins != "cube_root":
-            message = f'`n_bins` must be a number or "cube_root"; got {show_value(n_bins)}.'
-            raise InputError(message, argument="n_bins")
+            raise invalid("n_bins", 'be a number or "cube_root"', n_bins)
         return math.ceil(round(math.cbrt(rows), 9))
     return require_count("n_bins", n_bins, most=LARGEST_NUMBER)
 

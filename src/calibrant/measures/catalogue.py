@@ -17,7 +17,7 @@ from calibrant.data.classes import classwise, confidence, top_label
 from calibrant.data.points import Points
 from calibrant.data.rows import Dropped, InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sample
-from calibrant.errors import CalibrantError, InputError, show_value
+from calibrant.errors import CalibrantError, InputError, invalid, show_value
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.binned import (
@@ -320,8 +320,7 @@ def multiclass_error(
     0.35
     """
     if not callable(measure):
-        message = f"`measure` must be a function such as `calibrant.smooth_ece`; got {show_value(measure)}."
-        raise InputError(message, argument="measure")
+        raise invalid("measure", "be a function such as `calibrant.smooth_ece`", measure)
     require_choice("view", view, get_args(View))
     if view == "confidence":
         return measure(confidence(y_true, y_prob, from_logits=from_logits, classes=classes))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.errors import InputError, MissingDependency, show_value
+from calibrant.errors import MissingDependency, invalid
 
 __all__ = ["Bounded", "Record", "bound_text", "frame_of", "plain", "rows_text"]
 
@@ -140,7 +140,4 @@ def frame_of(rows: Sequence[Mapping[str, Any]] | Mapping[str, Any], backend: Any
             f"a data frame needs {backend}.", hint=f"Install it with `pip install {backend}`."
         ) from error
     except (TypeError, ValueError, AssertionError) as error:  # narwhals raises any of these
-        raise InputError(
-            f"`backend` must be pandas, polars or pyarrow; got {show_value(backend)}.",
-            argument="backend",
-        ) from error
+        raise invalid("backend", "be pandas, polars or pyarrow", backend) from error

@@ -15,6 +15,7 @@ from calibrant._arguments import (
     CONFIDENCE,
     require_choice,
     require_confidence,
+    require_flag,
     require_positive,
 )
 from calibrant.data.cell_sums import DEFAULT_NODES
@@ -359,6 +360,7 @@ def reliability_diagram(
             )
         confidence = assessment.confidence
     require_confidence(confidence)
+    require_flag("bands", bands)
     if data is not None:
         y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options, scale=scale)
     else:

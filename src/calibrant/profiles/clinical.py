@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator
 from calibrant.data.sketch import Sketch
 from calibrant.decisions.net_benefit import net_benefit_values, require_thresholds
-from calibrant.errors import InputError, show_value
+from calibrant.errors import invalid
 from calibrant.inference.assess import assess, counted
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable, profile
 from calibrant.profiles.logistic import (
@@ -84,10 +84,7 @@ def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool 
         at = require_thresholds(thresholds[0] if len(thresholds) == 1 else thresholds)
         measures["net benefit"] = partial(net_benefits, thresholds=at)
     if not isinstance(hosmer_lemeshow, bool | np.bool_):
-        raise InputError(
-            f"`hosmer_lemeshow` must be True or False; got {show_value(hosmer_lemeshow)}.",
-            argument="hosmer_lemeshow",
-        )
+        raise invalid("hosmer_lemeshow", "be True or False", hosmer_lemeshow)
     if hosmer_lemeshow:
         measures["Hosmer-Lemeshow"] = _hosmer_lemeshow
     return Profile("clinical", measures)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number
 from calibrant.data.arrays import as_column, is_missing
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 from calibrant.inference.correction import adjusted_p_values
 from calibrant.inference.profile import UNIT, Profile, Sample, Table, Unavailable, profile
 from calibrant.profiles.clinical import observed_expected
@@ -93,9 +93,10 @@ def _require_cuts(cuts: Iterable[float]) -> Floats:
     listed = list(cuts) if isinstance(cuts, Iterable) and not isinstance(cuts, str) else [cuts]
     valid = all(is_number(value) and 0.0 < value < 1.0 for value in listed)
     if not isinstance(cuts, Iterable) or not valid or np.any(np.diff(np.array(listed)) <= 0.0):
-        raise InputError(
-            f"`cuts` must be increasing numbers strictly between 0 and 1; got {show_value(listed)}.",
-            argument="cuts",
+        raise invalid(
+            "cuts",
+            "be increasing numbers strictly between 0 and 1",
+            listed,
             hint="Pass limits between grades, such as [0.01, 0.05].",
         )
     return np.asarray(listed, dtype=np.float64)

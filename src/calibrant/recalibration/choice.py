@@ -12,7 +12,7 @@ from calibrant._arguments import require_choice
 from calibrant.data.classes import confidence
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketches import is_summed
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 from calibrant.io.from_data import sample_from
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
@@ -216,9 +216,10 @@ def _checked(candidates: Any, binary: bool) -> Mapping[str, LearnedMap] | None:
     wanted: Any = Recalibrator if binary else ClassRecalibrator
     example = "PlattRecalibrator()" if binary else "TemperatureScaling(from_logits=False)"
     if not isinstance(candidates, Mapping):
-        raise InputError(
-            f"`candidates` must be a mapping from names to maps; got {show_value(candidates)}.",
-            argument="candidates",
+        raise invalid(
+            "candidates",
+            "be a mapping from names to maps",
+            candidates,
             hint=f'Pass `{{"mine": {example}}}`, or leave it out for all.',
         )
     for name, made in candidates.items():

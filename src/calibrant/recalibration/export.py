@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_number
 from calibrant.data.classes import SMALLEST_LOGARITHM, SUM_TOLERANCE
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid
 from calibrant.io.sql import Expression, piecewise_linear
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
 
@@ -124,7 +124,7 @@ def _module(head: str, name: str, function: str) -> str:
         problem = "another name than those that the function itself uses"
     else:
         return f"{head}def {name}{function}"
-    raise InputError(f"`name` must be {problem}; got {show_value(name)}.", argument="name")
+    raise invalid("name", f"be {problem}", name)
 
 
 def _names_in(text: str) -> set[str]:

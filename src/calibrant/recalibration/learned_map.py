@@ -30,7 +30,7 @@ from calibrant.data.rows import Rows, as_rows
 from calibrant.data.scales import Scale, as_scale, name_for_file
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import is_summed
-from calibrant.errors import CalibrantError, InputError, TooFewRows, show_value
+from calibrant.errors import CalibrantError, InputError, TooFewRows, invalid, show_value
 
 if TYPE_CHECKING:
     from calibrant.io.sql import Expression
@@ -142,10 +142,10 @@ def make_map(recalibrator: str | LearnedMap, n_classes: int = 2) -> Any:
         if n_classes > 2:
             known = sorted({*known, *map_names()})
         if not isinstance(recalibrator, str) or recalibrator not in known:
-            raise InputError(
-                f"`recalibrator` must be one of {', '.join(known)}, or a map for {n_classes} classes; got "
-                f"{show_value(recalibrator)}.",
-                argument="recalibrator",
+            raise invalid(
+                "recalibrator",
+                f"be one of {', '.join(known)}, or a map for {n_classes} classes",
+                recalibrator,
             )
         binary = n_classes == 2 or (False, recalibrator) not in _NAMES
         cls, parameters = _NAMES[binary, recalibrator]
@@ -153,9 +153,10 @@ def make_map(recalibrator: str | LearnedMap, n_classes: int = 2) -> Any:
     if n_classes > 2 and isinstance(made, Recalibrator):
         return _KINDS["one-vs-rest"](made)  # type: ignore[call-arg]
     if getattr(made, "from_logits", False):
-        raise InputError(
-            f"`recalibrator` must take class probabilities; got {show_value(made)}.",
-            argument="recalibrator",
+        raise invalid(
+            "recalibrator",
+            "take class probabilities",
+            made,
             hint="Make it with `from_logits=False`.",
         )
     return made

@@ -10,7 +10,7 @@ from calibrant._arguments import is_number, require_flag, require_positive
 from calibrant.data.points import Points
 from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, show_value
+from calibrant.errors import invalid
 from calibrant.measures._chains import pooled
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.learned_map import (
@@ -97,10 +97,7 @@ class SmoothRecalibrator(Recalibrator):
 
     def _learn(self, training: Training) -> State:
         if not (is_number(self.pseudo_rows) and 0.0 <= self.pseudo_rows < np.inf):
-            raise InputError(
-                f"`pseudo_rows` must be a number, 0 or more; got {show_value(self.pseudo_rows)}.",
-                argument="pseudo_rows",
-            )
+            raise invalid("pseudo_rows", "be a number, 0 or more", self.pseudo_rows)
         require_flag("monotone", self.monotone)
         if self.bandwidth is not None:
             require_positive("bandwidth", self.bandwidth)

@@ -20,7 +20,7 @@ from calibrant.data.rows import InputOptions, has_classes
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches, is_summed
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 from calibrant.inference.assess import assess, read_clustered
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
@@ -84,10 +84,7 @@ class Report:
         """
         target = Path(path)
         if target.suffix.lower() not in FORMATS:
-            raise InputError(
-                f"`path` must end in {', '.join(FORMATS)}; got {show_value(target.name)}.",
-                argument="path",
-            )
+            raise invalid("path", f"end in {', '.join(FORMATS)}", target.name)
         text = getattr(self, FORMATS[target.suffix.lower()])
         with replaced_when_whole(target) as file:
             file.write_text(text, encoding="utf-8")
@@ -227,10 +224,7 @@ def report(
         _require_nothing_else(y_prob=y_prob, **held)
         return _page(y_true, y_true.sketches, title, limit, random_state)
     if not isinstance(assessment, Assessment | None):
-        raise InputError(
-            f"`assessment` must be an Assessment; got {show_value(assessment)}.",
-            argument="assessment",
-        )
+        raise invalid("assessment", "be an Assessment", assessment)
     settings: dict[str, Any] = {"confidence": confidence, "profile": profile}
     several = isinstance(y_prob, Mapping)
     many = not several and has_classes(y_prob, reading.get("multiclass"), reading.get("classes"))

@@ -9,7 +9,7 @@ import torch
 from calibrant._arguments import require_choice, require_count
 from calibrant._optional import require
 from calibrant.data.rows import REASONS
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid
 from calibrant.integrations.torch.solve import smooth_ece_of_tables
 from calibrant.integrations.torch.tables import (
     NOT_COUNTED,
@@ -73,20 +73,11 @@ class _TableMetric(Metric):  # type: ignore[misc]
     ) -> None:
         super().__init__(**options)
         if not isinstance(nodes, int) or not 2 <= nodes <= MAX_NODES or nodes & (nodes - 1):
-            raise InputError(
-                f"`nodes` must be a power of two between 2 and {MAX_NODES}; got {show_value(nodes)}.",
-                argument="nodes",
-            )
+            raise invalid("nodes", f"be a power of two between 2 and {MAX_NODES}", nodes)
         if not isinstance(from_logits, bool):
-            raise InputError(
-                f"`from_logits` must be True or False; got {show_value(from_logits)}.",
-                argument="from_logits",
-            )
+            raise invalid("from_logits", "be True or False", from_logits)
         if ignore_index is not None and type(ignore_index) is not int:
-            raise InputError(
-                f"`ignore_index` must be a whole number or None; got {show_value(ignore_index)}.",
-                argument="ignore_index",
-            )
+            raise invalid("ignore_index", "be a whole number or None", ignore_index)
         self._of_batch = False
         self._gathered: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._entries = 0
