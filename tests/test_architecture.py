@@ -151,3 +151,15 @@ def test_every_path_of_the_map_exists():
 def test_every_room_is_on_the_map():
     rooms = [path.parent.name for path in SOURCE.glob("*/__init__.py")]
     assert [room for room in rooms if f"`{room}/`" not in TEXT] == []
+
+
+def test_docstrings_begin_with_a_noun():
+    riddle = re.compile(r"(What|Whether|How|Of|Where|Who|The same|So|As)\b")
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{node.body[0].lineno}"
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)
+        and riddle.match(ast.get_docstring(node) or "")
+    ]
+    assert wrong == []

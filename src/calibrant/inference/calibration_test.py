@@ -92,7 +92,7 @@ class _Linear(NamedTuple):
 
 
 class _Null(NamedTuple):
-    """Of the draws: the largest statistic of each family [families, draws], the smallest rank of these
+    """Draws: the largest statistic of each family [families, draws], the smallest rank of these
     [draws], and smECE_s [scales, draws] with its mean and standard deviation.
     """
 

@@ -139,7 +139,7 @@ class HorizonRisk:
 
     @property
     def miscalibrated(self) -> bool:
-        """Whether the interval of the ratio leaves 1."""
+        """True where the interval of the ratio leaves 1."""
         return not self.low <= 1.0 <= self.high
 
     @property

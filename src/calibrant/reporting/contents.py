@@ -75,7 +75,7 @@ Block: TypeAlias = str | list[str] | Table | Picture | list[Picture] | Section
 
 @dataclass(frozen=True)
 class Contents:
-    """What a page shows, from top to bottom."""
+    """Contents of a page, from top to bottom."""
 
     level: str
     headline: str
@@ -141,7 +141,7 @@ def _headline(group: GroupSummary) -> str:
 
 
 def _advice(group: GroupSummary) -> str:
-    """What to do."""
+    """Advice on what to do."""
     one = group.assessment
     below = f"below {number_text(one.interval.high)} with {100 * one.confidence:g}% confidence"
     if one.finding == "within the margin":
@@ -155,7 +155,7 @@ def _advice(group: GroupSummary) -> str:
 
 
 def _gain(group: GroupSummary) -> str:
-    """What recalibration gains, by the scores of its table."""
+    """Gain from recalibration, by the scores of its table."""
     repair = group.repair
     if repair is None:
         return (
@@ -278,7 +278,7 @@ def noun(summary: Summary) -> str:
 
 
 def _sentences_on_many(summary: Summary, finding: GroupAssessments) -> list[str]:
-    """What the finding says beside its headline, what is left out, and what to do with the worst."""
+    """Sentences beside the headline: the finding, groups left out, advice on the worst."""
     groups = summary.groups
     sentences = list(finding.sentences[1:])
     if summary.comparison is not None:
