@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -153,11 +154,9 @@ def pictures() -> dict[str, bytes]:
         for name, sample in single.items()
     }
     found = {}
-    for name, make in {**makers, **several()}.items():
-        figure = make()._figure("light", *([None] * (1 if name in single else 3)), {})
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
-        found[name] = buffer.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in {**makers, **several()}.items():
+            found[name] = make().save(Path(folder) / "one.png", dpi=DPI).read_bytes()
     return found
 
 
