@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, norm
+from scipy.stats import binom, binomtest, norm
 
 import calibrant as cal
 from calibrant.data.sketch import Sketch
@@ -184,3 +184,11 @@ def test_a_noise_floor_is_no_larger_than_an_error_can_be() -> None:
     with pytest.warns(CalibrantWarning, match="effective number"):
         found = cal.assess([0, 1, 1], [0.3, 0.4, 0.6], sample_weight=[1.0, 1e-9, 1e-9])
     assert 0.0 < found.noise_floor.value <= 1.0
+
+
+@pytest.mark.parametrize("failures", [3, 10, 40])
+def test_the_interval_of_certain_predictions_is_as_wide_as_wilsons(failures: int) -> None:
+    found = cal.assess(np.arange(1_000) >= failures, np.ones(1_000))
+    wilson = binomtest(failures, 1_000).proportion_ci(0.95, method="wilson")
+    assert found.interval.low == pytest.approx(wilson.low, rel=0.25)
+    assert found.interval.high == pytest.approx(wilson.high, rel=0.05)
