@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 SMALLEST_SHARE = 0.05
 MOST_REGIONS = 5
 RARE = 0.01
+ONE_SIDED = 0.9
+"""Share of SmoothECE from which on the bias alone explains it."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Direction:
     label : str
         "predictions are too high", "predictions are too low" (on average), "overconfident" (further from ½
         than outcomes justify) or "underconfident": the one with the larger mean error, of those that are
-        significant. "no clear direction" if none is.
+        significant; the bias if it is nearly all of the error. "no clear direction" if none is.
     bias : float
         Mean of f - y.
     confidence_gap : float
@@ -136,10 +138,13 @@ def direction_of(
     z = normal_quantile(0.5 + 0.5 * confidence, cells.degrees)
     errors = z * np.sqrt(variance)
     label = NO_DIRECTION
-    if abs(bias) > errors[0]:
+    biased = abs(bias) > errors[0]
+    if biased:
         label = f"predictions are too {'high' if bias > 0 else 'low'}"
     above = float(cells.mass[side > 0].sum())
-    if abs(gap) > max(errors[1], abs(bias) * (1.0 + 1e-9)) and above > RARE:
+    one_sided = biased and abs(bias) >= ONE_SIDED * value
+    larger = abs(gap) > max(errors[1], abs(bias) * (1.0 + 1e-9))
+    if larger and above > RARE and not one_sided:
         label = f"{'over' if gap > 0 else 'under'}confident"
     return Direction(label, bias, gap, _regions(sketch, grid, value))
 

@@ -346,15 +346,8 @@ def _comparison(found: Comparison | None) -> list[Section]:
         ]
         for one in found.differences
     ]
-    columns = [
-        "",
-        "difference of SmoothECE",
-        f"{100 * found.confidence:g}% interval",
-        "p, corrected",
-    ]
-    note = (
-        "Pairs are compared on the same rows. The interval leaves 0 exactly where the test rejects."
-    )
+    columns = ["models", "difference", f"{100 * found.confidence:g}% interval", "p, corrected"]
+    note = "Differences of SmoothECE. The interval leaves 0 exactly where the test rejects."
     return [Section("Comparison in pairs", [_sentence(found.verdict), Table(columns, rows), note])]
 
 
@@ -363,7 +356,7 @@ def _classes(found: ClassFindings) -> Section:
     blocks: list[Block] = []
     if found.finding is not None:
         worst = [
-            Picture(diagram, f"Reliability diagram of {name}", f"{name}: {diagram.label}")
+            Picture(diagram, f"Reliability diagram of {name}: {diagram.label}", name)
             for name, diagram in zip(
                 shown_names(found.diagrams), found.diagrams.values(), strict=True
             )
