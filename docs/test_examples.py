@@ -22,6 +22,10 @@ import calibrant
 DOCS = Path(__file__).parent
 PAGES = sorted([DOCS.parent / "README.md", *DOCS.rglob("*.md")])
 NOTEBOOKS = sorted(DOCS.glob("notebooks/*.ipynb"))
+LOOKED_UP = {"cli.md", "migrating.md", "theory.md"}
+"""Pages of reference beside those in docs/reference and docs/evidence."""
+GUIDES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in LOOKED_UP]
+LONGEST_GUIDE = 1_200
 PROGRAMS = sorted(DOCS.glob("examples/*.py"))
 ENGINES = {
     *("dask", "pyspark", "ray", "torch", "torchmetrics", "triton"),
@@ -47,6 +51,13 @@ def test_page(page: Path, tmp_path: Path) -> None:
     if missing:
         pytest.skip(f"{page.name} needs {', '.join(missing)}")
     run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_a_guide_is_short(page: Path) -> None:
+    """Its words without those of the examples; what is looked up may be longer."""
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S)
+    assert len(text.split()) <= LONGEST_GUIDE
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
