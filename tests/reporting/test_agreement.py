@@ -77,7 +77,7 @@ def test_no_two_surfaces_contradict_each_other(seed: int) -> None:
         near = np.abs(np.abs(known) - abs(float(text.replace(",", ""))))
         assert near.min() <= 0.5001 * 10.0**-digits, f"{text} is not in to_dict()"
 
-    plain = re.sub(r"\\(.)", r"\1", page.markdown)
+    plain = unescape(re.sub(r"\\(.)", r"\1", page.markdown))
     for group, one in zip(document["groups"], page.summary.groups, strict=True):
         finding, sentence = group["assessment"]["finding"], one.diagram.verdict.sentence
         assert group["sentence"] == sentence
