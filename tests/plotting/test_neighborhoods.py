@@ -89,6 +89,26 @@ def test_the_curve_rises_along_the_axis(rare, dense) -> None:
         assert (np.diff(found.prediction[found.drawn]) >= 0).all()
 
 
+def test_the_line_ends_with_the_rows() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.42, 0.55, 3000)
+    found = curve((rng.random(3000) < 0.5).astype(int), p)
+    shown = found.position[found.drawn]
+    assert p.min() <= shown.min() < 0.43
+    assert 0.54 < shown.max() <= p.max() + 1e-6
+    assert (~found.drawn & np.isfinite(found.observed)).any()
+
+
+def test_errors_on_short_axes_are_as_small_a_share_of_them_as_on_long_ones() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 999, 50_000)
+    found = curve((rng.random(p.size) < p).astype(int), p)
+    assert found.drawn.any()
+    f = found.prediction[found.drawn]
+    error = np.sqrt(f * (1 - f) / found.effective_rows[found.drawn])
+    assert error.max() <= 0.125 * np.quantile(p, 0.999) * 1.05
+
+
 def test_a_gap_breaks_the_curve() -> None:
     rng = np.random.default_rng(0)
     p = np.concatenate([rng.uniform(0.05, 0.2, 500), rng.uniform(0.75, 0.95, 500)])
