@@ -56,7 +56,7 @@ def compare(
     settings["correction"] = grouping.correction
     found: Any
     if by_class:
-        from calibrant.inference import compare_by
+        from calibrant.inference.compare import compare_by
 
         found = compare_by(*arguments, **settings)
     else:

@@ -74,7 +74,7 @@ def _learn(
     """Learn the map of all rows, judge it on held-out rows, and write it."""
     import calibrant as cal
     from calibrant.cli.plot import PICTURES
-    from calibrant.recalibration import make_map
+    from calibrant.recalibration.learned_map import make_map
 
     path = target(output, (".json",), "a map", source.all_paths)
     classes = source.reading.multiclass is not None
@@ -166,7 +166,7 @@ def _folds(sample: dict[str, Any]) -> int:
 
 def _judged(learned: Any, sample: dict[str, Any]) -> str:
     """Gain on held-out rows, by cross-fitting; nothing where rows are too few or have lost their weights."""
-    from calibrant.recalibration import evaluate
+    from calibrant.recalibration.effect import evaluate
 
     if learned.kind == "randomized" or getattr(sample["y_true"], "weighted", False):
         return ""
