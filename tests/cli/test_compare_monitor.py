@@ -226,7 +226,7 @@ def test_a_monitor_watches_the_confidence_or_each_class(calibrant, classes, tmp_
         np.array(NAMES)[LABELS], PROBS, classes=NAMES, multiclass="classwise"
     )
     assert found[0]["e_value"] == pytest.approx(look.e_value)
-    assert len(found[0]["classes"]) == 3
+    assert len(found[0]["groups"]) == 3
     assert calibrant(*words, "confidence", "--state", state).code == 2
     days = calibrant(*words, "top-label", "--batch", "day", "--json").json
     assert [look["batch"] for look in days] == ["0", "1"]

@@ -115,7 +115,7 @@ def test_few_false_alarms_of_classes_that_come_when_they_will(sketches: Callable
         monitor = Monitor(level=0.1)
         for day in range(20):
             look = monitor.update(sketches(*_class_batch(rng, few=day < 9), nodes=256))
-        assert len(look.classes) == 4
+        assert len(look.groups) == 4
         alarms += look.alarm is not None
         won.append(look.e_value)
     assert alarms <= 4
@@ -127,11 +127,11 @@ def test_the_coming_of_a_class_wins_nothing_and_loses_nothing() -> None:
     monitor = Monitor()
     for _ in range(5):
         before = monitor.update(*_class_batch(rng, sure=2.0, few=True), multiclass="top_label")
-    assert len(before.classes) == 3
+    assert len(before.groups) == 3
     # A row of which nothing can be won: what was said came true, as it had to.
     look = monitor.update([3], [[0.0, 0.0, 0.0, 1.0]], multiclass="top_label")
-    assert len(look.classes) == 4
-    late = next(one for one in look.classes if one.name == 3)
+    assert len(look.groups) == 4
+    late = next(one for one in look.groups if one.name == 3)
     share = before.e_value / 4
     assert look.e_value == pytest.approx(before.e_value + share * (late.e_value - 1), rel=1e-12)
 
@@ -144,11 +144,11 @@ def test_an_alarm_names_the_class() -> None:
         wrong = (probs.argmax(axis=1) == 1) & (rng.random(200) < 0.3) & (day > 15)
         look = monitor.update(np.where(wrong, 0, labels), probs, multiclass="top_label")
     assert look.alarm is not None
-    assert look.alarm.group == look.classes[0].name == 1
+    assert look.alarm.group == look.groups[0].name == 1
     assert look.alarm.direction == "over-forecasting"
     assert abs(look.alarm.since - 16) <= 4
     assert "class 1" in str(look.alarm)
-    assert {one.name for one in look.classes if one.e_value > 20} == {1}
+    assert {one.name for one in look.groups if one.e_value > 20} == {1}
 
 
 def test_the_state_of_classes_survives_a_file_and_keeps_names(tmp_path: Path) -> None:
@@ -184,8 +184,8 @@ def test_batches_of_another_kind_are_refused() -> None:
                     monitor.update(labels, probs, **other)  # type: ignore[arg-type]
         assert monitor.n == 60
     part = Sketch.from_arrays([0, 1], [0.2, 0.7])
-    with refusals.refused("data", holds="day"):
-        Monitor().update(Sketches({"monday": part}, by="day"))
+    with refusals.refused("by", holds="day, site"):
+        Monitor().update(Sketches({("monday", "a"): part}, by=("day", "site")))
     with refusals.refused("multiclass", 1001):
         Monitor().update(Sketches(dict.fromkeys(range(1001), part), by="class"))
     with refusals.refused("classes", None):
@@ -384,3 +384,49 @@ def test_bad_input(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(bytes(range(256)))
     with refusals.refused(file="x.json", holds="the state of a monitor"):
         Monitor.load(tmp_path / "x.json")
+
+
+def test_groups_are_found_with_few_false_discoveries() -> None:
+    """e-BH over 20 groups of which 5 are miscalibrated; a batch of each in every look."""
+    rng = np.random.default_rng(0)
+    wrong, false, right = {f"g{k}" for k in range(5)}, 0.0, 0
+    for _ in range(20):
+        monitor = Monitor(level=0.2)
+        for _ in range(3):
+            group = np.array([f"g{k}" for k in range(20)])[rng.integers(0, 20, 4000)]
+            p = rng.random(4000)
+            truth = np.where(np.isin(group, [*wrong]), 0.5 + 0.6 * (p - 0.5), p)
+            found = monitor.update(rng.random(4000) < truth, p, by=group)
+        shown = set(found.miscalibrated)
+        false += len(shown - wrong) / max(len(shown), 1) / 20
+        right += len(shown & wrong)
+    assert false <= 0.1
+    assert right >= 80
+    assert found.groups[0].name in wrong
+    assert "miscalibrated" in found.to_dict()
+    with refusals.refused("by"):
+        monitor.update([0, 1], [0.2, 0.7])
+
+
+def test_predictions_are_registered_and_scored_when_labels_come(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    monitor, p = Monitor(), rng.beta(2, 3, (3, 1000))
+    assert monitor.expected is None
+    monitor.update(rng.random(1000) < p[0], p[0])
+    for name, q in (("monday", p[1]), ("tuesday", p[2])):
+        monitor.register(q, batch=name)
+    expected = monitor.expected
+    assert expected is not None
+    assert expected.n == 2000
+    assert expected.rate.low < p[1:].mean() < expected.rate.high
+    assert expected.drift_p_value is not None
+    assert expected.drift_p_value > 0.001
+    monitor.save(tmp_path / "monitor.json")
+    monitor = Monitor.load(tmp_path / "monitor.json")
+    with refusals.refused("y_prob"):
+        monitor.update(rng.random(1000) < p[1], p[0], batch="monday")
+    monitor.update(rng.random(1000) < p[1], p[1], batch="monday")
+    assert monitor.expected is not None
+    assert monitor.expected.n == 1000
+    with refusals.refused("batch"):
+        monitor.register(p[1], batch="monday")

@@ -1,8 +1,5 @@
 """The cross-fitted calibration error: unbiased where there is none, near the truth where there is."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -51,10 +48,9 @@ def test_classes_are_summed_over_columns():
     assert abs(cross_fitted_error(y, matrix).value) < 0.1
 
 
-@pytest.mark.skipif("CALIBRANT_REFERENCE" not in os.environ, reason="needs the reference values")
 def test_the_published_sample():
-    path = Path(os.environ["CALIBRANT_REFERENCE"]) / "over_confident.csv"
-    data = np.genfromtxt(path, delimiter=",", names=True)
-    found = cross_fitted_error(data["y"], data["p"])
+    """.0766 ± .0077 of arXiv 2602.24230's estimator; the population has .0688."""
+    y, p = np.loadtxt("tests/reference/over_confident.csv", delimiter=",", skiprows=1, unpack=True)
+    found = cross_fitted_error(y, p)
     assert found.value == pytest.approx(0.0766, abs=0.0077)
     assert found.standard_error == pytest.approx(0.0077, abs=0.0003)

@@ -90,6 +90,9 @@ def fitted(cls):
     made = cls()
     if issubclass(cls, Recalibrator):
         return made.fit(P, Y), P
+    if cls.takes_table:
+        table = np.column_stack([P, LABELS, RNG.normal(size=400)])
+        return made.fit(table, Y), table
     given = np.log(PROBS) * 3 if made.from_logits else PROBS
     return made.fit(given, LABELS), given
 

@@ -149,7 +149,7 @@ def _show(looks: Sequence[tuple[str, Any]]) -> None:
         "": ["ALARM" if look.alarm else "" for _, look in lines],
     }
     show_table(columns, text=("batch", ""), styles=["bold red"] * len(lines))
-    classes = looks[-1][1].classes
+    classes = looks[-1][1].groups
     if classes:
         if len(classes) > MOST_SHOWN:
             note(f"Showing {MOST_SHOWN} of {len(classes):,} classes; `--json` has all of them.")

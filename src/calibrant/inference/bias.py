@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Unpack
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
-from calibrant.data.arrays import is_missing
+from calibrant.data.cells import Cells
 from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, invalid
@@ -134,7 +133,8 @@ def bias_by(
         )
     if rows.kept is not None:
         values = values[rows.kept]
-    codes, labels = _binned(values, n_bins)
+    cells = Cells.of(values, n_bins, MOST_CATEGORIES)
+    codes, labels = cells.codes(values), cells.labels
     weight = np.ones(rows.n) if rows.weight is None else rows.weight
     residual = rows.y - rows.p
     z = float(norm.ppf(0.5 + 0.5 * confidence))
@@ -166,28 +166,3 @@ def _wilson(bias: float, null: float, observed: float, z: float) -> tuple[float,
     low, high = middle - root, middle + root
     far = z * float(np.sqrt(max(observed, 0.0)))
     return (low, max(high, bias + far)) if bias > 0 else (min(low, bias - far), high)
-
-
-def _binned(values: NDArray[Any], n_bins: int) -> tuple[NDArray[np.int64], list[str]]:
-    """Bin of each row and the labels of bins."""
-    if values.dtype.kind in "biuf" and np.unique(values[:10_000]).size > 2:
-        numbers = values.astype(np.float64)
-        finite = np.isfinite(numbers)
-        if not finite.any():
-            return np.zeros(numbers.size, dtype=np.int64), ["missing"]
-        edges = np.unique(np.quantile(numbers[finite], np.linspace(0, 1, n_bins + 1)))
-        codes = np.clip(
-            np.searchsorted(edges, numbers, side="right") - 1, 0, max(edges.size - 2, 0)
-        )
-        labels = [f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges)] or [f"{edges[0]:.3g}"]
-        codes = np.where(finite, codes, len(labels)).astype(np.int64)
-        return codes, labels + ([] if finite.all() else ["missing"])
-    missing = is_missing(values)
-    texts = np.where(missing, "missing", values.astype(str))
-    names, inverse, counts = np.unique(texts, return_inverse=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    place = np.empty(names.size, dtype=np.int64)
-    place[order] = np.arange(names.size)
-    codes = np.minimum(place[inverse], MOST_CATEGORIES)
-    listed = [str(one) for one in names[order][:MOST_CATEGORIES]]
-    return codes, listed + (["other"] if names.size > MOST_CATEGORIES else [])

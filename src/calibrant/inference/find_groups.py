@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
@@ -20,17 +20,16 @@ from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
-from calibrant.data.arrays import is_missing
+from calibrant.data.cells import Cells, Codes, crossed
 from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows, show_value
-from calibrant.measures.result_record import frame_of
+from calibrant.measures.result_record import Record, frame_of
 from calibrant.measures.smooth_ece import smooth_ece
 
 __all__ = ["FoundGroup", "FoundGroups", "find_groups"]
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 DRAWS = 1999
 """Null samples: adjusted p-values are resolved to 1/2000."""
@@ -45,7 +44,7 @@ POWER = 0.8
 
 
 @dataclass(frozen=True)
-class FoundGroup:
+class FoundGroup(Record):
     """A group and its gap.
 
     Attributes
@@ -84,11 +83,11 @@ class FoundGroup:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
-        return {"label": self.label, **self.__dict__}
+        return {"label": self.label, **super().to_dict()}
 
 
 @dataclass(frozen=True)
-class FoundGroups:
+class FoundGroups(Record):
     """Groups whose gap is shown, and the largest of the others, from the smallest p-value on.
 
     Attributes
@@ -146,13 +145,7 @@ class FoundGroups:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
-        return {
-            "verdict": self.verdict,
-            "p_value": self.p_value,
-            "tested": self.tested,
-            "confidence": self.confidence,
-            "groups": [one.to_dict() for one in self.groups],
-        }
+        return {"verdict": self.verdict, **super().to_dict()}
 
     def to_frame(self) -> Any:
         """A data frame with a row for each group."""
@@ -213,45 +206,92 @@ def find_groups(
             "`sample_weight` is not taken by the search for groups.", argument="sample_weight"
         )
     rows = as_rows(_column(data, y_true, "y_true"), _column(data, y_prob, "y_prob"), **options)
-    names = _names(columns, (y_true, y_prob))
-    cells = []
-    for name in names:
+    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+        raise InputError("`columns` must be a list of names.", argument="columns")
+    cells, codes = {}, []
+    for name in columns:
+        if name in (y_true, y_prob):
+            raise InputError(
+                f"`columns` must not hold the outcome or the prediction, {show_value(name)}.",
+                argument="columns",
+            )
         values = _column(data, name, "columns")
-        values = values if rows.kept is None else values[rows.kept]
-        cells.append(_cells(values, name, n_bins, rows.y))
-    family = _Family(rows.p, rows.y, cells, depth)
-    return family.found(names, most, confidence)
+        values = values if rows.kept is None or values.size == rows.n else values[rows.kept]
+        cells[name] = Cells.of(values, n_bins, MOST_CATEGORIES)
+        codes.append(cells[name].codes(values))
+        _require_groups(name, cells[name], codes[-1], values, rows.y)
+    names, sizes = list(cells), [len(one) for one in cells.values()]
+    family = _Family.of(rows.p, rows.y, codes, sizes, depth)
+    p_values = family.p_values(family.score)
+    critical = float(np.quantile(family.largest, confidence))
+    groups = []
+    for k in family.listed(p_values, 1.0 - confidence + 1e-12, most):
+        inside = np.ones(rows.n, dtype=np.bool_)
+        for column, code in family.keys[k]:
+            inside &= codes[column] == code
+        conditions = {names[c]: cells[names[c]].labels[code] for c, code in family.keys[k]}
+        y, p, n = rows.y[inside], rows.p[inside], float(family.rows[k])
+        gap = float(family.gap[k])
+        half = critical * np.sqrt(max(float(np.var(y - p)), 1e-12) / n)
+        seen = (critical + norm.ppf(POWER)) * np.sqrt(family.variance[k]) / n
+        groups.append(
+            FoundGroup(
+                conditions=conditions,
+                rows=int(n),
+                mean_prediction=float(family.predicted[k]) / n,
+                event_rate=float(family.observed[k]) / n,
+                gap=gap,
+                low=float(gap - half),
+                high=float(gap + half),
+                p_value=float(p_values[k]),
+                smooth_ece=float(smooth_ece(y, p)),
+                detectable=float(seen),
+            )
+        )
+    return FoundGroups(tuple(groups), float(p_values.min()), len(family.keys), confidence)
 
 
+Key = tuple[tuple[int, int], ...]
+"""Columns of a group, by place, and its cell of each."""
+
+
+@dataclass(frozen=True, eq=False)
 class _Family:
-    """Sums of all groups, and normal scores of samples under calibration."""
+    """All groups: their sums, their normal scores, and the largest score of samples under calibration."""
 
-    def __init__(
-        self, p: Floats, y: Floats, cells: list[tuple[Codes, list[str]]], depth: int
-    ) -> None:
-        self.p, self.y, self.cells = p, y, cells
+    keys: list[Key]
+    rows: Floats
+    predicted: Floats
+    observed: Floats
+    variance: Floats
+    largest: Floats
+
+    @classmethod
+    def of(
+        cls, p: Floats, y: Floats, codes: Sequence[Codes], sizes: Sequence[int], depth: int
+    ) -> _Family:
         variance = p * (1.0 - p)
         rng = np.random.default_rng(0)
         blocks = min(BLOCKS, p.size)
         block = rng.permutation(p.size) % blocks
         null = (rng.random(p.size) < p) - p  # residuals of one sample under calibration
-        single = [(k,) for k in range(len(cells))]
-        sets = single + (list(combinations(range(len(cells)), 2)) if depth == 2 else [])
-        noise, keys, sums = [], [], []
-        for columns in sets:
-            code, size = self._codes(columns)
+        of_cell = [
+            np.bincount(code, minlength=size) for code, size in zip(codes, sizes, strict=True)
+        ]
+        keys: list[Key] = []
+        noise, sums = [], []
+        for columns, code, size in crossed(codes, sizes, depth):
             part = np.array([np.bincount(code, w, size) for w in (np.ones(p.size), p, y, variance)])
-            kept = np.flatnonzero(part[3] >= LEAST_VARIANCE)
-            if len(columns) == 2:  # a pair that is a whole cell is that cell
-                parents = [
-                    np.bincount(self.cells[k][0])[self._digit(columns, k, kept)] for k in columns
-                ]
-                kept = kept[part[0][kept] < np.minimum(*parents)]
-            if kept.size == 0:
-                continue
+            cell = np.unravel_index(np.arange(size), [sizes[k] for k in columns])
+            parents = np.min(
+                [of_cell[k][own] for k, own in zip(columns, cell, strict=True)], axis=0
+            )
+            whole = len(columns) > 1 and part[0] == parents  # such a pair is a cell
+            kept = np.flatnonzero((part[3] >= LEAST_VARIANCE) & ~np.asarray(whole))
             table = np.bincount(block * size + code, null, blocks * size).reshape(blocks, size)
             noise.append(table[:, kept] / np.sqrt(part[3][kept]))
-            keys += [(columns, int(one)) for one in kept]
+            cells = np.stack(cell, axis=1)[kept].tolist()
+            keys += [tuple(zip(columns, one, strict=True)) for one in cells]
             sums.append(part[:, kept])
         if not keys:
             raise TooFewRows(
@@ -259,30 +299,19 @@ class _Family:
                 argument="columns",
                 hint="Pass more rows, or columns with fewer cells.",
             )
-        self.keys = keys
-        self.rows, self.predicted, self.observed, self.variance = np.concatenate(sums, axis=1)
-        scores = np.concatenate(noise, axis=1)
-        draws = rng.standard_normal((DRAWS, blocks)) @ scores
+        draws = rng.standard_normal((DRAWS, blocks)) @ np.concatenate(noise, axis=1)
         draws /= draws.std(axis=0)  # the covariance is that of the blocks, the variances are known
-        self.largest = np.sort(np.abs(draws).max(axis=1))
-        self.score = _normal_score(self.observed, self.predicted, self.variance)
+        return cls(keys, *np.concatenate(sums, axis=1), np.sort(np.abs(draws).max(axis=1)))
 
-    def _codes(self, columns: tuple[int, ...]) -> tuple[Codes, int]:
-        code, labels = self.cells[columns[0]]
-        size = len(labels)
-        for k in columns[1:]:
-            code, size = (
-                code * len(self.cells[k][1]) + self.cells[k][0],
-                size * len(self.cells[k][1]),
-            )
-        return code, size
+    @cached_property
+    def gap(self) -> Floats:
+        """Event rates less mean predictions."""
+        return (self.observed - self.predicted) / self.rows
 
-    def _digit(self, columns: tuple[int, ...], column: int, code: Any) -> Any:
-        """The cell of one column in the code of a group."""
-        if len(columns) == 1:
-            return code
-        size = len(self.cells[columns[1]][1])
-        return code // size if column == columns[0] else code % size
+    @cached_property
+    def score(self) -> Floats:
+        """Normal scores of the numbers of events."""
+        return _normal_score(self.observed, self.predicted, self.variance)
 
     def p_values(self, score: Floats) -> Floats:
         """Single-step max-T p-values; beyond all draws, Bonferroni's bound."""
@@ -290,57 +319,25 @@ class _Family:
         bound = np.minimum(2.0 * norm.sf(np.abs(score)) * len(self.keys), 1.0 / (DRAWS + 1))
         return np.where(beyond > 0, (1 + beyond) / (DRAWS + 1), bound)
 
-    def found(self, names: list[str], most: int, confidence: float) -> FoundGroups:
-        """The groups that are shown, and the largest of the others."""
-        p_value = self.p_values(self.score)
-        level = 1.0 - confidence + 1e-12
-        gap = (self.observed - self.predicted) / self.rows
+    def listed(self, p_values: Floats, level: float, most: int) -> list[int]:
+        """Groups to report: a pair only for what it adds to its cells."""
         place = {key: k for k, key in enumerate(self.keys)}
         listed: list[int] = []
-        for k in np.lexsort((-np.abs(self.score), p_value)):
-            columns, code = self.keys[k]
-            parents = [
-                place[(column,), int(self._digit(columns, column, code))]
-                for column in columns
-                if len(columns) == 2
-                and ((column,), int(self._digit(columns, column, code))) in place
-            ]
-            explained = [gap[q] for q in parents if p_value[q] <= level]
+        for k in np.lexsort((-np.abs(self.score), p_values)).tolist():
+            shown = p_values[k] <= level
+            key = self.keys[k]
+            parents = [place[(one,)] for one in key if len(key) > 1 and (one,) in place]
+            explained = [self.gap[one] for one in parents if p_values[one] <= level]
             if explained:
-                left = gap[k] - max(explained, key=abs)
-                if (
-                    self.p_values(np.array([left * self.rows[k] / np.sqrt(self.variance[k])]))[0]
-                    > level
-                ):
+                left = (self.gap[k] - max(explained, key=abs)) * self.rows[k]
+                if self.p_values(left / np.sqrt(self.variance[k])) > level:
                     continue
-            elif parents and p_value[k] > level:
+            elif parents and not shown:
                 continue
-            if p_value[k] > level and len(listed) >= most:
+            if not shown and len(listed) >= most:
                 break
-            listed.append(int(k))
-        critical = float(np.quantile(self.largest, confidence))
-        groups = tuple(self._group(k, names, float(p_value[k]), critical) for k in listed)
-        return FoundGroups(groups, float(p_value.min()), len(self.keys), confidence)
-
-    def _group(self, k: int, names: list[str], p_value: float, critical: float) -> FoundGroup:
-        columns, code = self.keys[k]
-        inside = self._codes(columns)[0] == code
-        n = float(self.rows[k])
-        gap = float(self.observed[k] - self.predicted[k]) / n
-        rate = float(self.observed[k]) / n
-        half = critical * np.sqrt(max(float(np.var(self.y[inside] - self.p[inside])), 1e-12) / n)
-        return FoundGroup(
-            {names[c]: self.cells[c][1][int(self._digit(columns, c, code))] for c in columns},
-            int(n),
-            float(self.predicted[k]) / n,
-            rate,
-            gap,
-            float(gap - half),
-            float(gap + half),
-            p_value,
-            float(smooth_ece(self.y[inside], self.p[inside])),
-            float((critical + norm.ppf(POWER)) * np.sqrt(self.variance[k]) / n),
-        )
+            listed.append(k)
+        return listed
 
 
 def _normal_score(observed: Floats, predicted: Floats, variance: Floats) -> Floats:
@@ -380,62 +377,18 @@ def _column(data: Any, name: Any, argument: str) -> NDArray[Any]:
     return categories(column, argument)
 
 
-def _names(columns: Any, taken: tuple[str, str]) -> list[str]:
-    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
-        raise InputError("`columns` must be a list of names.", argument="columns")
-    for name in columns:
-        if not isinstance(name, str):
-            raise InputError(
-                f"`columns` must be names; one is {show_value(name)}.", argument="columns"
-            )
-        if name in taken:
-            raise InputError(
-                f"`columns` must not hold the outcome or the prediction, {show_value(name)}.",
-                argument="columns",
-            )
-    return list(dict.fromkeys(columns))
-
-
-def _cells(values: NDArray[Any], name: str, n_bins: int, y: Floats) -> tuple[Codes, list[str]]:
-    """Cell of each row and the labels of cells."""
-
-    def refuse(fault: str, hint: str) -> InputError:
-        return InputError(f"`columns`: {name!r} {fault}.", argument="columns", hint=hint)
-
+def _require_groups(name: str, cells: Cells, code: Codes, values: NDArray[Any], y: Floats) -> None:
+    """Refuse a column that can make no groups, or is the outcome."""
+    fault = ""
     if values.shape != y.shape:
-        raise refuse("has another number of rows than the outcomes", "Pass columns of one table.")
-    if values.dtype.kind in "biuf":
-        numbers = values.astype(np.float64)
-        missing = ~np.isfinite(numbers)
-        distinct = np.unique(numbers[~missing])
-        if distinct.size == 2 and np.array_equal(numbers == distinct[1], y == 1):
-            raise refuse("is the outcome itself", "Leave it out.")
-    else:
-        missing = is_missing(values)
-        values = np.where(missing, "", values.astype(str))
-        distinct = np.unique(values[~missing])
-    if distinct.size == 0:
-        raise refuse("has no values", "Leave it out.")
-    if distinct.size == 1 and not missing.any():
-        raise refuse("has one value alone", "Leave it out.")
-    if values.dtype.kind in "biuf" and distinct.size > max(n_bins, 2):
-        edges = np.unique(np.quantile(numbers[~missing], np.linspace(0, 1, n_bins + 1)))
-        code = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, edges.size - 2)
-        labels = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
-    else:
-        if distinct.size > max(0.5 * values.size, MOST_CATEGORIES):
-            raise refuse("has a value of its own in most rows", "A column of names is no group.")
-        place = np.searchsorted(distinct, np.where(missing, distinct[0], values))
-        counts = np.bincount(place[~missing], minlength=distinct.size)
-        order = np.argsort(-counts, kind="stable")
-        rank = np.empty(distinct.size, dtype=np.int64)
-        rank[order] = np.arange(distinct.size)
-        code = np.minimum(rank[place], MOST_CATEGORIES)
-        labels = [
-            f"{one:g}" if values.dtype.kind in "biuf" else str(one)
-            for one in distinct[order][:MOST_CATEGORIES].tolist()
-        ]
-        labels += ["other"] if distinct.size > MOST_CATEGORIES else []
-    if missing.any():
-        code, labels = np.where(missing, len(labels), code), [*labels, "missing"]
-    return code.astype(np.int64), labels
+        fault = "has another number of rows than the outcomes"
+    elif cells.labels == ["missing"]:
+        fault = "has no values"
+    elif len(cells) == 1:
+        fault = "has one value alone"
+    elif len(cells) == 2 and any(np.array_equal(code == one, y == 1) for one in (0, 1)):
+        fault = "is the outcome itself"
+    elif cells.other and len(set(values.tolist())) > 0.5 * values.size:
+        fault = "has a value of its own in most rows"
+    if fault:
+        raise InputError(f"`columns`: {name!r} {fault}.", argument="columns", hint="Leave it out.")

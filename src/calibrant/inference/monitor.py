@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
@@ -28,18 +28,21 @@ from calibrant._files import (
 )
 from calibrant._format import SMALLEST_P_VALUE, group_text
 from calibrant._locks import UPDATES
+from calibrant.data.arrays import as_column
 from calibrant.data.rows import InputOptions, require_alone
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketch_file import from_json, to_json
 from calibrant.data.sketches import Sketches, is_summed
 from calibrant.errors import CalibrantError, InputError, invalid, show_value
+from calibrant.inference.projection import Projection, project
+from calibrant.io.from_data import from_data
 from calibrant.io.request import CLASS_COLUMN
 from calibrant.io.scan import sketches_of_classes
 from calibrant.measures.result_record import Record, frame_of
 from calibrant.smoothing.curves import smooth_curves
 
-__all__ = ["Alarm", "ClassResult", "EProcess", "Monitor", "MonitorResult"]
+__all__ = ["Alarm", "EProcess", "GroupEvidence", "Monitor", "MonitorResult"]
 
 Floats = NDArray[np.float64]
 
@@ -231,10 +234,6 @@ class EProcess:
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> EProcess:
         """Inverse of `to_dict`; a ValueError for other types and shapes."""
-        read = from_json(json.dumps(state["past"]))
-        past = read.total()
-        if read.by or past.weighted or past.scale != PROBABILITY:
-            raise ValueError("`past` must be a sketch without weights on the probability scale")
         return cls(
             looks=index(state["looks"]),
             highest=float(_numbers(state["highest"])),
@@ -242,7 +241,7 @@ class EProcess:
             log_best_run=_numbers(state["log_best_run"], BETS),
             started=_numbers(state["started"], BETS).astype(np.int64),
             errors=_numbers(state["errors"], BETS, 3),
-            past=past,
+            past=_past(state["past"]),
         )
 
 
@@ -262,7 +261,7 @@ class Alarm:
     mean_error : float
         Mean prediction minus event rate since then.
     group : optional
-        For many classes, the one with the most evidence: the rest is about it.
+        Of many groups or classes, the one with the most evidence: the rest is about it.
     """
 
     look: int
@@ -277,17 +276,17 @@ class Alarm:
 
 
 @dataclass(frozen=True)
-class ClassResult:
-    """Evidence against the calibration of one class alone.
+class GroupEvidence:
+    """Evidence against the calibration of one group or class alone.
 
     Attributes
     ----------
     name
-        The class.
+        The group, or the class.
     n : int
-        Rows predicted to be of it, or all rows.
+        Its rows; of a class against the rest, all rows.
     e_value, p_value : float
-        Of this class alone.
+        Of it alone.
     mean_error : float
         Mean prediction minus event rate over all its rows.
     """
@@ -313,8 +312,11 @@ class MonitorResult(Record):
         1 / the largest e-value so far, at most 1 and never 0.
     alarm : Alarm or None
         The first alarm, if there has been one.
-    classes : tuple of ClassResult
-        Where classes are monitored, each of them, the one with the most evidence first.
+    groups : tuple of GroupEvidence
+        Where groups or classes are monitored, each of them, the one with the most evidence first.
+    miscalibrated : tuple
+        Names of those shown to be miscalibrated by e-BH, at the monitor's level: the expected share of
+        false ones among them is at most that, however groups depend on each other.
     """
 
     look: int
@@ -322,21 +324,22 @@ class MonitorResult(Record):
     e_value: float
     p_value: float
     alarm: Alarm | None
-    classes: tuple[ClassResult, ...] = ()
+    groups: tuple[GroupEvidence, ...] = ()
+    miscalibrated: tuple[Any, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON; classes only where they are monitored."""
+        """Plain numbers and strings, for JSON; groups only where they are monitored."""
         content = super().to_dict()
-        if not self.classes:
-            del content["classes"]
+        if not self.groups:
+            del content["groups"], content["miscalibrated"]
             if self.alarm is not None:
                 del content["alarm"]["group"]
         return content
 
     def to_frame(self, backend: Any = None) -> Any:
-        """A data frame with a row for each class, or with one row."""
-        if self.classes:
-            return frame_of([asdict(one) for one in self.classes], backend)
+        """A data frame with a row for each group, or with one row."""
+        if self.groups:
+            return frame_of([asdict(one) for one in self.groups], backend)
         row = {name: getattr(self, name) for name in ("look", "n", "e_value", "p_value")}
         return frame_of([row | {"alarm": self.alarm is not None}], backend)
 
@@ -357,6 +360,7 @@ class MonitorState:
     log_stakes: Mapping[Any, float] = field(default_factory=dict)
     alarm: Alarm | None = None
     batches: tuple[tuple[str, str], ...] = ()
+    waiting: Mapping[str, Sketch] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -374,28 +378,30 @@ class MonitorState:
         """Logarithm of the e-value."""
         return float(np.logaddexp.reduce([*self.log_shares.values()])) if self.processes else 0.0
 
-    def result(self) -> MonitorResult:
-        """State of knowledge after the latest batch."""
-        classes = []
+    def result(self, level: float) -> MonitorResult:
+        """What is known after the latest batch."""
+        groups: list[GroupEvidence] = []
         if self.by is not None:
             for name, one in self.processes.items():
                 pair = _e_and_p(one.log_e_value, one.highest)
-                classes.append(ClassResult(name, one.past.n, *pair, one.mean_error))
-            classes.sort(key=lambda one: -one.e_value)
+                groups.append(GroupEvidence(name, one.past.n, *pair, one.mean_error))
+            groups.sort(key=lambda one: -one.e_value)
+        # e-BH: the k largest, if the k-th is at least K / (k level).
+        enough = [k for k, one in enumerate(groups, 1) if k * level * one.e_value >= len(groups)]
+        shown = tuple(one.name for one in groups[: max(enough, default=0)])
         pair = _e_and_p(self.log_e_value, self.highest)
-        return MonitorResult(self.looks, self.n, *pair, self.alarm, tuple(classes))
+        return MonitorResult(self.looks, self.n, *pair, self.alarm, tuple(groups), shown)
 
     def after(
         self, rows: Mapping[Any, Sketch], by: str | None, name: str | None, level: float
     ) -> MonitorState:
         """The state after a batch; this one if a batch of that name and content was counted before."""
         if self.looks and self.by != by:
-            before = (
-                "without it" if self.by is None else f'with `multiclass="{CLASS_VIEWS[self.by]}"`'
-            )
+            argument = "multiclass" if {by, self.by} & CLASS_VIEWS.keys() else "by"
             raise InputError(
-                f"`multiclass` must not change: earlier batches came {before}.",
-                argument="multiclass",
+                f"`{argument}` must not change: earlier batches were monitored by "
+                f"{self.by or 'nothing'}, this one is by {by or 'nothing'}.",
+                argument=argument,
             )
         digest = _digest(rows)
         counted = dict(self.batches).get(name) if name is not None else None
@@ -405,6 +411,11 @@ class MonitorState:
             raise InputError(
                 f"`batch` must name one batch; {show_value(name)} had other rows before.",
                 argument="batch",
+            )
+        waiting = {key: made for key, made in self.waiting.items() if key != name}
+        if name in self.waiting and not _same_predictions(self.waiting[name], rows):
+            raise InputError(
+                f"`y_prob` must be what was registered for {show_value(name)}.", argument="y_prob"
             )
         look, nodes = self.looks + 1, NODES if by is None else CLASS_NODES
         played = {
@@ -416,7 +427,8 @@ class MonitorState:
             by=by,
             looks=look,
             processes={**self.processes, **played},
-            log_stakes=self._stakes([key for key in rows if key not in self.processes]),
+            log_stakes=self._stakes(by, [key for key in rows if key not in self.processes]),
+            waiting=waiting,
         )
         later = replace(later, highest=max(self.highest, later.log_e_value))
         if name is not None:
@@ -427,14 +439,14 @@ class MonitorState:
             later = replace(later, alarm=later.processes[most].alarm(look, most))
         return later
 
-    def _stakes(self, new: list[Any]) -> dict[Any, float]:
+    def _stakes(self, by: str | None, new: list[Any]) -> dict[Any, float]:
         """Stakes after the coming of new classes: the wealth is divided anew."""
         before, now = len(self.processes), len(self.processes) + len(new)
         if now > MAX_CLASSES:
             raise InputError(
-                f"`multiclass` can be monitored for at most {MAX_CLASSES} classes; there are {now}.",
-                argument="multiclass",
-                hint='Monitor the confidence with `multiclass="confidence"`.',
+                f"at most {MAX_CLASSES} groups or classes can be monitored; there are {now}.",
+                argument="multiclass" if by in CLASS_VIEWS else "by",
+                hint='Of classes, monitor the confidence with `multiclass="confidence"`.',
             )
         if not new:
             return dict(self.log_stakes)
@@ -454,6 +466,7 @@ class MonitorState:
             "wealth": [one.to_dict() for one in self.processes.values()],
             "alarm": None if self.alarm is None else asdict(self.alarm),
             "batches": [list(batch) for batch in self.batches],
+            "waiting": {name: json.loads(to_json(made)) for name, made in self.waiting.items()},
         }
 
     @classmethod
@@ -462,7 +475,7 @@ class MonitorState:
         by, names, looks = state["by"], state["classes"], index(state["looks"])
         batches = tuple((name, digest) for name, digest in state["batches"])
         if (
-            by not in (None, *CLASS_VIEWS)
+            not isinstance(by, str | None)
             or any((name is None) != (by is None) for name in names)
             or len(set(names)) < len(names)
             or bool(names) != (looks > 0)
@@ -479,6 +492,7 @@ class MonitorState:
             log_stakes=dict(zip(names, stakes, strict=True)),
             alarm=None if state["alarm"] is None else Alarm(**state["alarm"]),
             batches=batches,
+            waiting={name: _past(made) for name, made in state.get("waiting", {}).items()},
         )
 
 
@@ -511,8 +525,8 @@ class Monitor:
     4. *Many bets.* The stake is divided over a fixed family (a shift, a tilt, waves; several sizes,
        both signs) and one bet whose λ is learnt from earlier batches, so chosen before the batch is
        seen. A weighted mean of non-negative supermartingales that start at 1 is another.
-    5. *Many classes.* So is the mean over classes, however they depend on each other: a row may count for
-       every class. A class that comes later is given an equal share of what there is then.
+    5. *Many groups or classes.* So is the mean over them, however they depend on each other: a row may
+       count for every class. One that comes later is given an equal share of what there is then.
 
     By Ville's inequality P(sup_t E_t ≥ 1/α) ≤ α: the alarm at E_t ≥ 1/level is false with probability
     at most `level`, and 1/max E_s is a p-value, at every look at once. Nothing is corrected for the
@@ -525,6 +539,7 @@ class Monitor:
     ----------
     Arnold, Henzi and Ziegel, *Sequentially valid tests for forecast calibration*, 2023.
     Waudby-Smith and Ramdas, *Estimating means of bounded random variables by betting*, 2024.
+    Wang and Ramdas, *False discovery rate control with e-values*, 2022.
 
     Examples
     --------
@@ -563,7 +578,7 @@ class Monitor:
             raise InputError(
                 "the monitor has seen no batch yet.", hint="Call `Monitor.update` first."
             )
-        return state.result()
+        return state.result(self.level)
 
     def update(
         self,
@@ -571,6 +586,7 @@ class Monitor:
         y_prob: Any = None,
         *,
         data: Any = None,
+        by: Any = None,
         batch: str | None = None,
         **options: Unpack[InputOptions],
     ) -> MonitorResult:
@@ -587,6 +603,8 @@ class Monitor:
             by itself, and one alarm is raised for all of them.
         data : frame, file, glob, relation or Sketch, optional
             The batch as `scan` reads it; `y_true` and `y_prob` then name its columns.
+        by : array or str, optional
+            The group of every row, or the name of its column: each group is monitored by itself, too.
         batch : str, optional
             A name by which the batch is known again: a job that is tried twice counts once, and the
             second time gives the result as it stands. The latest 1000 names are kept.
@@ -599,12 +617,55 @@ class Monitor:
         MonitorResult
             The e-value and the p-value so far, and the alarm, if there has been one.
         """
-        if batch is not None and not (isinstance(batch, str) and 0 < len(batch) <= MAX_NAME):
-            raise invalid("batch", f"be a text of 1 to {MAX_NAME} characters", batch)
-        by, rows = _by_class(_read(y_true, y_prob, data, options))
+        _require_name(batch)
+        column, rows = _by_group(_read(y_true, y_prob, data, by, options))
         with UPDATES:
-            self._state = self._state.after(rows, by, batch, self.level)
-            return self._state.result()
+            self._state = self._state.after(rows, column, batch, self.level)
+            return self._state.result(self.level)
+
+    def register(
+        self, y_prob: Any, *, batch: str, data: Any = None, **options: Unpack[InputOptions]
+    ) -> None:
+        """Note the predictions of a batch when they are made, before their outcomes are known.
+
+        `expected` then has what to expect of all that wait. When the outcomes come, pass both to `update`
+        under the same name, which refuses predictions that are not those that were registered.
+
+        Parameters
+        ----------
+        y_prob : array, or str with `data`
+            Predicted probabilities.
+        batch : str
+            The name of the batch.
+        data, **options
+            As for `update`.
+        """
+        _require_name(batch)
+        p = as_column(y_prob if data is None else data[y_prob], "y_prob")
+        made = Sketch.from_arrays(np.zeros(p.size), p, **options).rebin(CLASS_NODES)
+        with UPDATES:
+            state = self._state
+            known = {*state.waiting, *dict(state.batches)}
+            if batch in known or len(state.waiting) >= KEPT_NAMES:
+                raise InputError(
+                    f"`batch` must be new, of at most {KEPT_NAMES} that wait; got {show_value(batch)}.",
+                    argument="batch",
+                )
+            self._state = replace(state, waiting={**state.waiting, batch: made})
+
+    @property
+    def expected(self) -> Projection | None:
+        """Expected scores of the registered predictions whose outcomes are not known yet; None without any.
+
+        Expected, not measured: they hold if the calibration curve of all rows so far still does. `drift`
+        in it is a change of the predictions, which is no evidence of miscalibration.
+        """
+        state = self._state
+        if not state.waiting:
+            return None
+        past = [one.past for one in state.processes.values()]
+        known = _added(past) if past and state.by != "class" else None
+        return project(known, _added(state.waiting.values()))
 
     def __repr__(self) -> str:
         if not self._state.looks:
@@ -688,12 +749,13 @@ class Monitor:
             monitor.save(path)
 
 
-def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch | Sketches:
-    """Sketch of a batch, or sketches of its classes."""
+def _read(y_true: Any, y_prob: Any, data: Any, by: Any, options: InputOptions) -> Sketch | Sketches:
+    """Sketch of a batch, or sketches of its groups or classes."""
     if data is not None:
-        from calibrant.io.from_data import from_data
-
-        return from_data(y_true, y_prob, data, options)
+        return from_data(y_true, y_prob, data, options, by=by)
+    if by is not None:
+        columns = {"y_true": y_true, "y_prob": y_prob, "group": by}
+        return from_data("y_true", "y_prob", columns, options, by="group")
     if is_summed(y_true):
         require_alone(y_true, y_prob, options)
         return y_true
@@ -702,27 +764,26 @@ def _read(y_true: Any, y_prob: Any, data: Any, options: InputOptions) -> Sketch 
     return as_sketch(y_true, y_prob, **options)
 
 
-def _by_class(read: Sketch | Sketches) -> tuple[str | None, Mapping[Any, Sketch]]:
-    """Column that tells classes apart, and rows by class; one sample is the class None."""
+def _by_group(read: Sketch | Sketches) -> tuple[str | None, Mapping[Any, Sketch]]:
+    """Column that tells groups apart, and rows by group; one sample is the group None."""
     by: str | None = None
     rows: dict[Any, Sketch]
     if isinstance(read, Sketch):
         rows = {None: read}
     else:
-        if len(read.by) != 1 or read.by[0] not in CLASS_VIEWS:
+        if len(read.by) != 1:
             raise InputError(
-                f"`data` must be one batch; it is grouped by {', '.join(map(str, read.by))}.",
-                argument="data",
-                hint="Update with one group after the other.",
+                f"`by` must be one column; the batch is grouped by {', '.join(map(str, read.by))}.",
+                argument="by",
             )
-        by = read.by[0]
+        by = str(read.by[0])
         rows = {getattr(key, "item", lambda key=key: key)(): part for key, part in read.items()}
         rows = {key: part for key, part in rows.items() if part.n}
         for key in rows:
             if not _is_name(key):
                 raise InputError(
-                    f"`classes` must be text or numbers; one is {show_value(key)}.",
-                    argument="classes",
+                    f"names of groups and classes must be text or numbers; one is {show_value(key)}.",
+                    argument="classes" if by in CLASS_VIEWS else "by",
                 )
     if not rows:
         raise InputError("a batch must have rows; this one has none.")
@@ -745,6 +806,38 @@ def _numbers(values: Any, *shape: int) -> Floats:
     if numbers.shape != shape or not np.isfinite(numbers).all():
         raise ValueError(f"finite numbers of shape {shape} are needed")
     return numbers
+
+
+def _past(state: Any) -> Sketch:
+    """Rows of a state, without weights and on the probability scale."""
+    read = from_json(json.dumps(state))
+    past = read.total()
+    if read.by or past.weighted or past.scale != PROBABILITY:
+        raise ValueError("rows must be a sketch without weights on the probability scale")
+    return past
+
+
+def _same_predictions(made: Sketch, rows: Mapping[Any, Sketch]) -> bool:
+    """True if as many rows of a batch are in each cell as when it was registered."""
+    now = _added(rows.values())
+    nodes = min(now.nodes, made.nodes)
+    one, other = (each.rebin(nodes) for each in (made, now))
+    return np.array_equal(one.cells, other.cells) and np.array_equal(
+        one.counts.sum(axis=1), other.counts.sum(axis=1)
+    )
+
+
+def _added(parts: Iterable[Sketch]) -> Sketch:
+    """Sum of sketches on the coarsest of their grids."""
+    each = list(parts)
+    nodes = min(part.nodes for part in each)
+    first, *others = (part.rebin(nodes) for part in each)
+    return sum(others, first)
+
+
+def _require_name(batch: Any) -> None:
+    if batch is not None and not (isinstance(batch, str) and 0 < len(batch) <= MAX_NAME):
+        raise invalid("batch", f"be a text of 1 to {MAX_NAME} characters", batch)
 
 
 def _is_name(name: Any) -> bool:

@@ -10,28 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import ks_2samp
+from scipy.special import kolmogorov
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_share
 from calibrant.data.columns import numbers, require_each
+from calibrant.data.points import Points
 from calibrant.data.rows import InputOptions, as_rows
+from calibrant.data.scales import PROBABILITY
+from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
+from calibrant.inference.quantiles import normal_quantile
 
 __all__ = ["Projected", "Projection", "project"]
 
 Floats = NDArray[np.float64]
 
-DRAWS = 1000
-"""Draws of the reference's curve: the ends of 95% intervals are known to a few per cent of their width."""
 BINS = 20
 """Bins of the reference's residuals, of equal numbers of rows, if there are 50 rows for each."""
 ROWS_PER_BIN = 50
-CELLS = 2000
-"""Cells into which the current predictions are gathered: metrics change by less than 1e-4."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Projection:
 
 
 def project(
-    reference: tuple[Any, Any] | None,
+    reference: tuple[Any, Any] | Sketch | None,
     current: Any,
     *,
     threshold: float = 0.5,
@@ -109,10 +109,10 @@ def project(
 
     Parameters
     ----------
-    reference : (y_true, y_prob) or None
+    reference : (y_true, y_prob), Sketch or None
         Labelled rows of the same model; None takes the predictions to be calibrated.
-    current : array
-        Predicted probabilities whose outcomes are not known yet.
+    current : array or Sketch
+        Predicted probabilities whose outcomes are not known yet; of a sketch, those alone are read.
     threshold : float
         Of accuracy and net benefit.
     confidence : float
@@ -132,82 +132,96 @@ def project(
     require_share("threshold", threshold)
     if options.get("sample_weight") is not None:
         raise InputError("`sample_weight` is not taken by a projection.", argument="sample_weight")
-    q = numbers(current, "current")
-    require_each("current", q, (q >= 0) & (q <= 1), "be between 0 and 1")
-    f, mass = _gathered(q)
-    curves = f[None, :]
+    now = _predictions(current)
+    f, mass = now.p, now.mass.sum(axis=1) / now.total
+    curve = _Curve(np.zeros(1), np.zeros(1), np.zeros(f.size, dtype=np.int64))
     drift, drift_p_value, n_reference = None, None, 0
     if reference is not None:
-        if not (isinstance(reference, tuple | list) and len(reference) == 2):
+        if isinstance(reference, Sketch):
+            known = Points.of(as_sketch(reference, scale=PROBABILITY, **options))
+        elif isinstance(reference, tuple | list) and len(reference) == 2:
+            known = Points.of(as_rows(*reference, **options))
+        else:
             raise InputError(
-                "`reference` must be a pair (y_true, y_prob), or None.", argument="reference"
+                "`reference` must be a pair (y_true, y_prob), a Sketch or None.",
+                argument="reference",
             )
-        rows = as_rows(*reference, **options)
-        n_reference = rows.n
-        curves = np.clip(f + _residual_draws(rows.p, rows.y, f), 0.0, 1.0)
-        test = ks_2samp(rows.p, q)
-        drift, drift_p_value = float(test.statistic), float(test.pvalue)
-    values = _metrics(curves, f, mass, threshold)
-    tail = 0.5 - 0.5 * confidence
+        n_reference = known.n
+        curve = _Curve.of(known, f)
+        drift, drift_p_value = _kolmogorov_smirnov(known, now)
+    mu = np.clip(f + curve.residual[curve.place], 0.0, 1.0)
+    z = normal_quantile(0.5 + 0.5 * confidence)
 
-    def projected(v: Floats) -> Projected:
-        low, high = np.quantile(v[1:] if v.size > 1 else v, [tail, 1 - tail]).tolist()
-        return Projected(float(v[0]), low, high)
+    def projected(value: float, slope: Floats) -> Projected:
+        """A metric, whose derivative by the mass of events in each cell is the slope."""
+        by_bin = np.bincount(curve.place, slope * mass, curve.error.size)
+        reach = z * float(np.hypot.reduce(by_bin * curve.error))
+        return Projected(value, value - reach, value + reach)
 
-    rate, brier, accuracy, auc, net_benefit = map(projected, values)
-    return Projection(
-        rate,
-        brier,
-        accuracy,
-        auc,
-        net_benefit,
-        threshold,
-        drift,
-        drift_p_value,
-        n_reference,
-        q.size,
-        confidence,
-    )
+    metrics = [projected(*each) for each in _metrics(mu, f, mass, threshold)]
+    return Projection(*metrics, threshold, drift, drift_p_value, n_reference, now.n, confidence)
 
 
-def _gathered(q: Floats) -> tuple[Floats, Floats]:
-    """Mean prediction and share of rows of each cell, in increasing order."""
-    distinct, counts = np.unique(q, return_counts=True)
-    if distinct.size <= CELLS:
-        return distinct, counts / q.size
-    cell = np.minimum((distinct * CELLS).astype(np.int64), CELLS - 1)
-    mass = np.bincount(cell, counts, CELLS)
-    used = mass > 0
-    mean = np.bincount(cell, counts * distinct, CELLS)[used] / mass[used]
-    return mean, mass[used] / q.size
+def _predictions(current: Any) -> Points:
+    """Distinct predictions, whose outcomes are not known."""
+    if isinstance(current, Sketch):
+        return Points.of(as_sketch(current, scale=PROBABILITY))
+    q = numbers(current, "current")
+    require_each("current", q, (q >= 0) & (q <= 1), "be between 0 and 1")
+    return Points.of(as_rows(np.zeros(q.size), q))
 
 
-def _residual_draws(p: Floats, y: Floats, at: Floats) -> Floats:
-    """Mean residual near each point: its estimate, and draws of it, from bins with equal numbers of rows."""
-    bins = int(np.clip(p.size // ROWS_PER_BIN, 1, BINS))
-    edges = np.unique(np.quantile(p, np.linspace(0, 1, bins + 1)[1:-1]))
-    place = np.searchsorted(edges, p, side="right")
-    count = np.bincount(place, minlength=edges.size + 1)
-    residual = np.bincount(place, y - p, edges.size + 1) / np.maximum(count, 1)
-    # The variance under a Beta(1, 1) prior: a bin whose outcomes are all alike is not certain.
-    rate = (np.bincount(place, y, edges.size + 1) + 1.0) / (count + 2.0)
-    error = np.sqrt(rate * (1.0 - rate) / np.maximum(count, 1))
-    draws = np.random.default_rng(0).standard_normal((DRAWS, residual.size))
-    curves = np.concatenate([residual[None, :], residual + error * draws])
-    return curves[:, np.searchsorted(edges, at, side="right")]
+def _kolmogorov_smirnov(one: Points, other: Points) -> tuple[float, float]:
+    """Largest difference of two distribution functions of predictions, and its asymptotic p-value."""
+    at = np.union1d(one.p, other.p)
+    shares = [
+        points.cumulative[np.searchsorted(points.p, at, side="right"), 0] / points.total
+        for points in (one, other)
+    ]
+    largest = float(np.abs(shares[0] - shares[1]).max())
+    return largest, float(kolmogorov(np.sqrt(one.n * other.n / (one.n + other.n)) * largest))
 
 
-def _metrics(mu: Floats, f: Floats, mass: Floats, threshold: float) -> list[Floats]:
-    """Rate, Brier score, accuracy, AUC and net benefit for each row of curves."""
-    rate = mu @ mass
-    brier = mass @ f**2 + mu @ (mass * (1.0 - 2.0 * f))
+class _Curve(NamedTuple):
+    """Mean residual of a reference in bins with equal numbers of rows, and the bin of each cell."""
+
+    residual: Floats
+    error: Floats
+    place: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, known: Points, cells: Floats) -> _Curve:
+        bins = int(np.clip(known.n // ROWS_PER_BIN, 1, BINS))
+        rows, events = known.mass.sum(axis=1), known.mass[:, 1]
+        middle = known.cumulative[1:, 0] - 0.5 * rows
+        own = np.minimum((middle * bins / known.total).astype(np.int64), bins - 1)
+        count = np.maximum(np.bincount(own, rows, bins), 1e-300)
+        residual = np.bincount(own, events - rows * known.p, bins) / count
+        # The variance under a Beta(1, 1) prior: a bin whose outcomes are all alike is not certain.
+        rate = (np.bincount(own, events, bins) + 1.0) / (count + 2.0)
+        error = np.sqrt(rate * (1.0 - rate) / np.maximum(count, 1.0))
+        nearest = np.searchsorted(0.5 * (known.p[1:] + known.p[:-1]), cells)
+        return cls(residual, error, own[nearest])
+
+
+def _metrics(mu: Floats, f: Floats, mass: Floats, threshold: float) -> list[tuple[float, Floats]]:
+    """Rate, Brier score, accuracy, AUC and net benefit, each with its derivative by the events of a cell."""
     called = f >= threshold
-    sign = np.where(called, 1.0, -1.0)
-    accuracy = mass @ np.where(called, 0.0, 1.0) + mu @ (mass * sign)
-    events, others = mu * mass, (1.0 - mu) * mass
-    below = np.cumsum(others, axis=1) - 0.5 * others  # ties count half
-    pairs = np.maximum(rate * (1.0 - rate), 1e-300)
-    auc = (events * below).sum(axis=1) / pairs
     odds = threshold / (1.0 - threshold)
-    net_benefit = events[:, called].sum(axis=1) - odds * others[:, called].sum(axis=1)
-    return [rate, brier, accuracy, auc, net_benefit]
+    rate = float(mu @ mass)
+    # Linear in mu: what an event adds, and what a cell without events has.
+    ones = np.ones_like(f)
+    linear = (
+        (ones, 0.0 * f),
+        (1.0 - 2.0 * f, f**2),
+        (np.where(called, 1.0, -1.0), np.where(called, 0.0, 1.0)),
+        (np.where(called, 1.0 + odds, 0.0), np.where(called, -odds, 0.0)),
+    )
+    values = [(float(mass @ (mu * slope + start)), slope) for slope, start in linear]
+    events, others = mu * mass, (1.0 - mu) * mass
+    below = np.cumsum(others) - 0.5 * others  # ties count half
+    above = rate - np.cumsum(events) + 0.5 * events
+    pairs = max(rate * (1.0 - rate), 1e-300)
+    area = float(events @ below) / pairs
+    slope = (below - above - area * (1.0 - 2.0 * rate)) / pairs
+    return [*values[:3], (area, slope), values[3]]

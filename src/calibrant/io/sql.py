@@ -25,7 +25,16 @@ from calibrant.io.group_keys import normal_key
 from calibrant.io.request import require_columns
 from calibrant.io.sums import invalid_rows, require_weight, sorted_groups
 
-__all__ = ["DIALECTS", "Expression", "piecewise_linear", "query", "read"]
+__all__ = [
+    "DIALECTS",
+    "Dialect",
+    "Expression",
+    "dialect_named",
+    "literal",
+    "piecewise_linear",
+    "query",
+    "read",
+]
 
 
 # -- dialects ----------------------------------------------------------------------------------
@@ -466,7 +475,7 @@ def piecewise_linear(
     operand = spoken.as_float(given)
     if beyond == "constant":
         return Expression(_tree(operand, knots, values, spoken, -1, knots.size - 1))
-    low, high = (_literal(knots[end], spoken) for end in (0, -1))
+    low, high = (literal(knots[end], spoken) for end in (0, -1))
     # Everywhere NaN is above all numbers, or neither above nor below any.
     inside = f"{operand} >= {low} AND {operand} <= {high}"
     number = f"CAST({given} AS {spoken.float_type})"
@@ -478,19 +487,22 @@ def _tree(operand: str, x: Any, y: Any, dialect: Dialect, low: int, high: int) -
     """Map where x[low] <= operand < x[high + 1]; the ends are constant."""
     if low == high:
         if low < 0 or low == x.size - 1:
-            return _literal(y[max(low, 0)], dialect)
+            return literal(y[max(low, 0)], dialect)
         slope = (y[low + 1] - y[low]) / (x[low + 1] - x[low])
-        start = _literal(y[low], dialect)
-        return f"{start} + {_literal(slope, dialect)} * ({operand} - {_literal(x[low], dialect)})"
+        start = literal(y[low], dialect)
+        return f"{start} + {literal(slope, dialect)} * ({operand} - {literal(x[low], dialect)})"
     middle = (low + high + 1) // 2
     below = _tree(operand, x, y, dialect, low, middle - 1)
     above = _tree(operand, x, y, dialect, middle, high)
     # NULL compares as unknown, so it must be named; it stays NULL.
     null = f"WHEN {operand} IS NULL THEN NULL " if (low, high) == (-1, x.size - 1) else ""
-    edge = _literal(x[middle], dialect)
+    edge = literal(x[middle], dialect)
     return f"CASE {null}WHEN {operand} < {edge} THEN {below} ELSE {above} END"
 
 
-def _literal(value: float, dialect: Dialect) -> str:
-    """A float that every dialect reads back to the bit."""
+def literal(value: float | str, dialect: Dialect) -> str:
+    """A float that every dialect reads back to the bit, or a text."""
+    if isinstance(value, str):
+        text = value.replace("\\", "\\\\") if dialect.backslash else value
+        return "'" + text.replace("'", "\\'" if dialect.backslash else "''") + "'"
     return f"CAST('{float(value)!r}' AS {dialect.float_type})"

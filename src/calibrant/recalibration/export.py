@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import keyword
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_number
+from calibrant.data.cells import Cells, crossed
 from calibrant.data.classes import SMALLEST_LOGARITHM, SUM_TOLERANCE
 from calibrant.errors import InputError, invalid
-from calibrant.io.sql import Expression, piecewise_linear
+from calibrant.io.sql import Dialect, Expression, dialect_named, literal, piecewise_linear
 from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "class_map_to_python",
+    "group_sql",
     "interpolation",
     "monotonicity",
     "monotonicity_of_map",
@@ -49,6 +52,64 @@ def to_sql(
     Values that are no prediction are left as they are, so that a query still counts such rows by reason.
     """
     return piecewise_linear(prob, *interpolation(made, tolerance), dialect, beyond="unchanged")
+
+
+def group_sql(
+    prob: str,
+    state: Mapping[str, Any],
+    cells: Mapping[str, Cells],
+    depth: int,
+    dialect: str,
+    tolerance: float,
+) -> Expression:
+    """SQL expression of a map by group: that of the map, and effects looked up by the codes of cells."""
+    spoken = dialect_named(dialect)
+    own = to_sql(state["map"], prob, dialect, tolerance).text
+    sizes = [len(cell) for cell in cells.values()]
+    codes = [_cell_code(spoken, name, cell) for name, cell in cells.items()]
+    sums, start = {"offsets": "0", "slopes": "1"}, 0
+    for columns, _, size in crossed([np.empty(0, np.int64)] * len(sizes), sizes, depth):
+        code, *second = (codes[k] for k in columns)
+        if second:
+            code = f"({code}) * {sizes[columns[1]]} + {second[0]}"
+        for part in sums:
+            effects = state[part][start : start + size]
+            cases = " ".join(
+                f"WHEN {k} THEN {literal(value, spoken)}"
+                for k, value in enumerate(effects)
+                if value
+            )
+            if cases:
+                sums[part] += f" + CASE {code} {cases} ELSE 0 END"
+        start += size
+    low, high = (literal(end, spoken) for end in (NEAREST_TO_THE_ENDS, 1.0 - NEAREST_TO_THE_ENDS))
+    inside = f"CASE WHEN {own} < {low} THEN {low} WHEN {own} > {high} THEN {high} ELSE {own} END"
+    center = literal(state["center"], spoken)
+    operand = spoken.as_float(spoken.quote(prob))
+    odds = f"(LN({inside}) - LN(1 - ({inside})) - {center})"
+    mapped = f"1 / (1 + EXP(-({center} + {odds} * ({sums['slopes']}) + {sums['offsets']})))"
+    return Expression(
+        f"CASE WHEN {operand} >= 0 AND {operand} <= 1 THEN {mapped} ELSE {operand} END"
+    )
+
+
+def _cell_code(dialect: Dialect, name: str, cells: Cells) -> str:
+    """Number of a row's cell, NULL where it has none, so that it has no effect."""
+    operand, missing = dialect.quote(name), f"{dialect.quote(name)} IS NULL"
+    if cells.edges or not all(isinstance(value, str) for value in cells.values):
+        operand = dialect.as_float(operand)
+        missing = dialect.missing(operand)
+    cases = [f"WHEN {missing} THEN {len(cells) - 1 if cells.missing else 'NULL'}"]
+    cases += [
+        f"WHEN {operand} < {literal(edge, dialect)} THEN {k}"
+        for k, edge in enumerate(cells.edges[1:-1])
+    ]
+    cases += [
+        f"WHEN {operand} = {literal(value, dialect)} THEN {k}"
+        for k, value in enumerate(cells.values)
+    ]
+    rest = len(cells.edges) - 2 if cells.edges else len(cells.values) if cells.other else "NULL"
+    return f"CASE {' '.join(cases)} ELSE {rest} END"
 
 
 def to_python(made: Recalibrator, name: str, tolerance: float) -> str:

@@ -97,7 +97,8 @@ def register(kind: str, *aliases: str, **names: Mapping[str, Any]) -> Callable[[
         cls.kind = kind
         _KINDS[kind] = cls
         binary = issubclass(cls, Recalibrator)
-        for name, parameters in (names or {key: {} for key in (kind, *aliases)}).items():
+        called = {} if cls.takes_table else names or {key: {} for key in (kind, *aliases)}
+        for name, parameters in called.items():
             _NAMES[binary, name.replace("_", "-")] = (cls, dict(parameters))
         return cls
 
@@ -207,6 +208,8 @@ class LearnedMap(ABC):
     kind: ClassVar[str]
     parts: ClassVar[Parts] = {}
     """Fitted attributes, without the underscore, and what they must be in a file."""
+    takes_table: ClassVar[bool] = False
+    """True if it takes groups beside predictions: such a map has no name for `make_map`."""
     n_features_in_: int
     classes_: list[str] | None = None  # names of the columns, where they are known
 

@@ -1,0 +1,106 @@
+"""Cells of a column, which make groups of rows: intervals between quantiles, or categories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.arrays import is_missing
+
+__all__ = ["Cells", "Codes", "crossed"]
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Partition of a column's values.
+
+    Attributes
+    ----------
+    edges : tuple of float
+        Of intervals between quantiles, if the column has more numbers than intervals; else empty.
+    values : tuple of str or float
+        Categories with a cell of their own, numbers in order and texts by their frequency.
+    other, missing : bool
+        True where there is a cell of the rarer categories, and of missing values.
+    """
+
+    edges: tuple[float, ...] = ()
+    values: tuple[str | float, ...] = ()
+    other: bool = False
+    missing: bool = False
+
+    @classmethod
+    def of(cls, column: NDArray[Any], n_bins: int, most: int) -> Cells:
+        """Cells of a column of numbers or categories, of `most` of which each has one of its own."""
+        values, missing = _values(column)
+        gone = bool(missing.any())
+        distinct, counts = np.unique(values[~missing], return_counts=True)
+        if distinct.dtype.kind == "f" and distinct.size > max(n_bins, 2):
+            cuts = np.quantile(values[~missing], np.linspace(0, 1, n_bins + 1))
+            return cls(edges=tuple(np.unique(cuts).tolist()), missing=gone)
+        kept = np.argsort(-counts, kind="stable")[:most]
+        if distinct.dtype.kind == "f":
+            kept = np.sort(kept)
+        return cls(values=tuple(distinct[kept].tolist()), other=distinct.size > most, missing=gone)
+
+    @property
+    def labels(self) -> list[str]:
+        """The cells in words."""
+        labels = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(self.edges)]
+        labels += [one if isinstance(one, str) else f"{one:g}" for one in self.values]
+        return labels + ["other"] * self.other + ["missing"] * self.missing
+
+    def __len__(self) -> int:
+        return max(len(self.edges) - 1, 0) + len(self.values) + self.other + self.missing
+
+    def codes(self, column: NDArray[Any]) -> Codes:
+        """Cell of each value; -1 where it has none."""
+        values, missing = _values(column)
+        if self.edges:
+            code = np.searchsorted(self.edges[1:-1], values, side="right").astype(np.int64)
+        else:
+            place = {value: k for k, value in enumerate(self.values)}
+            distinct, inverse = np.unique(values, return_inverse=True)
+            rest = len(self.values) if self.other else -1
+            each = [place.get(value, rest) for value in distinct.tolist()]
+            code = np.array(each, dtype=np.int64)[inverse]
+        return np.where(missing, len(self) - 1 if self.missing else -1, code)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a file."""
+        return {
+            name: value if isinstance(value, bool) else list(value)
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Cells:
+        """Inverse of `to_dict`."""
+        return cls(tuple(state["edges"]), tuple(state["values"]), state["other"], state["missing"])
+
+
+def crossed(
+    codes: Sequence[Codes], sizes: Sequence[int], depth: int
+) -> Iterator[tuple[tuple[int, ...], Codes, int]]:
+    """Columns that cross, code of each row, and number of codes: of single columns, then of pairs."""
+    for k, code in enumerate(codes):
+        yield (k,), code, sizes[k]
+    for a, b in combinations(range(len(codes)) if depth == 2 else (), 2):
+        known = (codes[a] >= 0) & (codes[b] >= 0)
+        yield (a, b), np.where(known, codes[a] * sizes[b] + codes[b], -1), sizes[a] * sizes[b]
+
+
+def _values(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Numbers as floats, anything else as text; and the rows in which it is missing."""
+    if column.dtype.kind in "biuf":
+        numbers = column.astype(np.float64)
+        return numbers, ~np.isfinite(numbers)
+    missing = is_missing(column)
+    return np.where(missing, "", column.astype(str)), missing
