@@ -147,10 +147,12 @@ class FoundGroups(Record):
         """Plain numbers, for JSON."""
         return {"verdict": self.verdict, **super().to_dict()}
 
-    def to_frame(self) -> Any:
+    def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each group."""
         rows = [one.to_dict() for one in self.groups]
-        return frame_of([{k: v for k, v in row.items() if k != "conditions"} for row in rows])
+        return frame_of(
+            [{k: v for k, v in row.items() if k != "conditions"} for row in rows], backend
+        )
 
 
 def find_groups(
@@ -301,7 +303,9 @@ class _Family:
             )
         draws = rng.standard_normal((DRAWS, blocks)) @ np.concatenate(noise, axis=1)
         draws /= draws.std(axis=0)  # the covariance is that of the blocks, the variances are known
-        return cls(keys, *np.concatenate(sums, axis=1), np.sort(np.abs(draws).max(axis=1)))
+        n, predicted, observed, spread = np.concatenate(sums, axis=1)
+        largest = np.sort(np.abs(draws).max(axis=1))
+        return cls(keys, n, predicted, observed, spread, largest)
 
     @cached_property
     def gap(self) -> Floats:

@@ -413,7 +413,8 @@ class MonitorState:
                 argument="batch",
             )
         waiting = {key: made for key, made in self.waiting.items() if key != name}
-        if name in self.waiting and not _same_predictions(self.waiting[name], rows):
+        made = None if name is None else self.waiting.get(name)
+        if made is not None and not _same_predictions(made, rows):
             raise InputError(
                 f"`y_prob` must be what was registered for {show_value(name)}.", argument="y_prob"
             )

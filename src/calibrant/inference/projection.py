@@ -158,8 +158,21 @@ def project(
         reach = z * float(np.hypot.reduce(by_bin * curve.error))
         return Projected(value, value - reach, value + reach)
 
-    metrics = [projected(*each) for each in _metrics(mu, f, mass, threshold)]
-    return Projection(*metrics, threshold, drift, drift_p_value, n_reference, now.n, confidence)
+    metrics = (projected(*each) for each in _metrics(mu, f, mass, threshold))
+    rate, brier, accuracy, auc, net_benefit = metrics
+    return Projection(
+        rate,
+        brier,
+        accuracy,
+        auc,
+        net_benefit,
+        threshold,
+        drift,
+        drift_p_value,
+        n_reference,
+        now.n,
+        confidence,
+    )
 
 
 def _predictions(current: Any) -> Points:

@@ -233,7 +233,7 @@ class GroupRecalibrator(LearnedMap):
         """Column of predictions, then those of groups."""
         names = list(columns)
         prediction = self.y_prob
-        if is_integer(prediction) and 0 <= prediction < len(names):
+        if is_integer(prediction) and 0 <= int(prediction) < len(names):
             prediction = names[int(prediction)]
         by = [name for name in names if name != prediction] if self.by is None else self.by
         if isinstance(by, str) or not isinstance(by, Sequence):
