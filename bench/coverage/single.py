@@ -47,7 +47,7 @@ def table() -> pages.Table:
             "probability. `assess` runs with its defaults.",
             "The hardest samples are those whose outcomes all agree: they show no spread, and only a "
             "few values of the statistic are possible. Where prediction and chance are equal, "
-            "`rejected` is the size of the test at level .05. Ties count in full, so it stays below "
-            ".05.",
+            "`rejected` is the size of the test at level .05. Ties count in full, so it is at most .05 "
+            "but for the error of 499 draws, about .01.",
         ],
     )

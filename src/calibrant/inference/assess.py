@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
@@ -42,7 +41,6 @@ __all__ = [
     "assessment_and_test",
     "counted",
     "read_clustered",
-    "warn_of_few_units",
 ]
 
 Codes = tuple[NDArray[np.int64], int]
@@ -151,7 +149,7 @@ def assess(
     assessment, test = assessment_and_test(
         sketch, clusters, pairs=pairs, margin=margin, confidence=confidence
     )
-    warn_of_few_units([test], stacklevel=3)
+    _warn_of_few_units(test, stacklevel=3)
     if asked is None:
         return assessment
     sample = Sample(sketch, assessment, pairs, codes, () if stacked is None else stacked)
@@ -203,16 +201,13 @@ def assessment_and_test(
     return assessment, test
 
 
-def warn_of_few_units(tests: Iterable[CalibrationTest], *, stacklevel: int) -> None:
-    """Warn once where weights or clusters leave too few independent units; see docs/uncertainty.md."""
-    cells = [test.cells for test in tests if math.isfinite(test.cells.degrees)]
-    few = min(
-        (one for one in cells if one.units < FEW_UNITS), key=lambda one: one.units, default=None
-    )
-    if few is not None:
-        what = "rows with weights" if few.scores is None else "clusters"
+def _warn_of_few_units(test: CalibrationTest, *, stacklevel: int) -> None:
+    """Warn where weights or clusters leave too few independent units; see docs/uncertainty.md."""
+    cells = test.cells
+    if math.isfinite(cells.degrees) and cells.units < FEW_UNITS:
+        what = "rows with weights" if cells.scores is None else "clusters"
         message = (
-            f"The effective number of {what} is {few.units:.1f}. Below {FEW_UNITS:g} p-value and interval "
+            f"The effective number of {what} is {cells.units:.1f}. Below {FEW_UNITS:g} p-value and interval "
             "are approximate: the test may reject up to twice as often as its level says."
         )
         warnings.warn(CalibrantWarning(message), stacklevel=stacklevel + 1)
