@@ -84,7 +84,7 @@ edges:
 HEAVY := .venv-heavy
 HEAVY_PACKAGES := torchmetrics pyspark[connect] dask[dataframe,distributed] ray[data] \
 	ibis-framework[duckdb] modin psycopg[binary] playwright jax \
-	inspect-ai lm-eval mlflow-skinny evaluate axe-playwright-python
+	inspect-ai lm-eval mlflow-skinny evaluate axe-playwright-python pyright
 DEBIAN_PACKAGES := postgresql chromium default-jre-headless r-base-core r-cran-rms r-cran-proc
 
 # On Debian, and where we may.

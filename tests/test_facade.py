@@ -49,7 +49,7 @@ def test_a_function_stays_a_function_after_the_module_of_its_name_is_loaded(pack
 
 
 def test_functions_of_the_facade_have_few_arguments():
-    """Besides those that say what is read: `data`, `scale` and the reading options in `**options`."""
+    """Besides those that say what is read: `data`, `names`, `scale` and the reading options in `**options`."""
     many = {}
     for name in told("calibrant"):
         if not callable(getattr(calibrant, name)):
@@ -58,7 +58,7 @@ def test_functions_of_the_facade_have_few_arguments():
         own = [
             key
             for key, one in parameters.items()
-            if one.kind is not one.VAR_KEYWORD and key not in ("data", "scale")
+            if one.kind is not one.VAR_KEYWORD and key not in ("data", "names", "scale")
         ]
         if len(own) > 10:
             many[name] = own

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import difflib
 import fnmatch
 import os
 import re
@@ -19,12 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_choice
 from calibrant.cli.errors import COLUMN_OF
 from calibrant.cli.options import Grouping, Measuring, Reading, as_numbers
 from calibrant.cli.output import LONGEST_PATH, STANDARD_INPUT, count, note, printable, shown
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, MergeError, TooFewRows
+from calibrant.io.request import require_columns
 
 if TYPE_CHECKING:
     from calibrant.io.answers import Answers
@@ -62,9 +63,9 @@ class Source:
     def of(cls, words: Sequence[str], reading: Reading) -> Source:
         """The files that the words of the command name, `-` being standard input."""
         places = [word if "://" in word else os.path.abspath(word) for word in words]
-        if len(set(places)) < len(places):
-            twice = next(word for k, word in enumerate(words) if places[k] in places[:k])
-            raise InputError(f"{_name(twice)!r} stands twice in the command.")
+        for k, word in enumerate(words):
+            if places[k] in places[:k]:
+                raise InputError(f"{_name(word)!r} stands twice in the command.")
         paths = [_kept_standard_input() if word == "-" else word for word in words]
         kinds = sorted({"log" if reading.log else _kind_of(path) for path in paths})
         if len(kinds) > 1:
@@ -112,21 +113,19 @@ class Source:
         if self.kind != "rows":
             raise InputError(f"{why} needs rows, and {self.names[0]} holds none.")
 
-    def require_column(self, name: str, present: Sequence[str] | None = None) -> None:
-        """Refuse a name that is not among the columns, with the nearest that is."""
-        present = self.columns if present is None else present
-        if name not in present:
-            near = difflib.get_close_matches(name, present, n=1, cutoff=0.5)
-            raise InputError(
-                f"{self.names[0]} has no column {printable(name)!r}; it has {_quoted(present)}.",
-                file=self.names[0],
-                hint=f"Did you mean {printable(near[0])!r}?" if near else None,
-            )
-
     def predictions(self, wanted: Sequence[str] | None, free: Sequence[str]) -> tuple[str, ...]:
         """Columns of predictions: those of the names or patterns, or the obvious one among `free`."""
         if wanted:
-            return tuple(name for pattern in wanted for name in self._matching(pattern))
+            given = (
+                [one] if one in self.columns else [part.strip() for part in one.split(",")]
+                for one in wanted
+            )
+            return tuple(
+                name
+                for patterns in given
+                for pattern in patterns
+                for name in self._matching(pattern)
+            )
         prob = self.obvious("y_prob", free)
         if f"{prob}{RECALIBRATED}" in self.columns:
             raise InputError(
@@ -138,7 +137,7 @@ class Source:
 
     def _matching(self, pattern: str) -> list[str]:
         if pattern in self.columns or not set(pattern) & set("*?["):
-            self.require_column(pattern)
+            require_columns([pattern], self.columns, self.names[0])
             return [pattern]
         names = [name for name in self.columns if fnmatch.fnmatchcase(name, pattern)]
         if not pattern.endswith(RECALIBRATED):  # what was recalibrated stands beside its source
@@ -256,65 +255,57 @@ class Columns:
         free = [name for name in source.columns if name not in taken]
         prob = source.predictions(reading.prob, free)
         label = reading.label or source.obvious("y_true", [n for n in free if n not in prob])
-        roles = [("y_prob", name) for name in prob] + [("by", name) for name in by]
-        others = {"y_true": label, "sample_weight": reading.weight, "cluster": measuring.cluster}
-        used: dict[str, str] = {}
-        for argument, name in (*roles, *others.items()):
-            if name is None:
-                continue
-            source.require_column(name)
-            if name in used:
-                raise InputError(
-                    f"column {printable(name)!r} is named for `{used[name]}` and `{argument}`."
-                )
-            used[name] = argument
+        named = [name for name in (label, *by, reading.weight, measuring.cluster) if name]
+        require_columns(named, source.columns, source.names[0])
+        if label in prob:
+            raise InputError(
+                f"column {printable(label)!r} is named for `y_prob` and `y_true`.",
+                argument="y_true",
+            )
         if not reading.prob or not reading.label:
             word = "column" if len(prob) == 1 else "columns"
             note(f"Reading predictions from {word} {_quoted(prob)} and outcomes from {label!r}.")
-        others |= {"y_prob": prob[0] if len(prob) == 1 else None, "cluster": None}
         COLUMN_OF.clear()
-        COLUMN_OF.update({argument: name for argument, name in others.items() if name})
+        COLUMN_OF["y_true"] = label
+        if reading.weight:
+            COLUMN_OF["sample_weight"] = reading.weight
+        if len(prob) == 1:
+            COLUMN_OF["y_prob"] = prob[0]
         return cls(prob, label, reading.weight, by, measuring.cluster)
 
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """Rows as arrays, with one model's predictions or several's, and columns to group by."""
+    """Rows as arrays: outcomes, weights and clusters by argument, the predictions of each model.
 
-    y_true: NDArray[Any]
+    `columns` stand beside them; `options` say how values are written.
+    """
+
+    values: Mapping[str, NDArray[Any]]
     y_probs: Mapping[str, NDArray[Any]]
-    cluster: NDArray[Any] | None = None
-    sample_weight: NDArray[Any] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def at(self, rows: NDArray[np.int64]) -> Arrays:
         """Some of the rows, in an order of their own."""
-        return Arrays(
-            self.y_true[rows],
-            {name: one[rows] for name, one in self.y_probs.items()},
-            None if self.cluster is None else self.cluster[rows],
-            None if self.sample_weight is None else self.sample_weight[rows],
-            self.options,
-            {name: one[rows] for name, one in self.columns.items()},
+        parts = (
+            {name: one[rows] for name, one in part.items()}
+            for part in (self.values, self.y_probs, self.columns)
         )
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """Keywords of the library: how rows are read, their weights and clusters."""
-        given = {"sample_weight": self.sample_weight, "cluster": self.cluster}
-        return {**self.options, **{name: one for name, one in given.items() if one is not None}}
+        values, y_probs, columns = parts
+        return Arrays(values, y_probs, self.options, columns)
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of the library's functions, for one model."""
-        (y_prob,) = self.y_probs.values()
-        return {"y_true": self.y_true, "y_prob": y_prob, **self.keywords}
+        """Arguments of the library's functions, for one model or a mapping of several."""
+        several = len(self.y_probs) > 1
+        y_prob = self.y_probs if several else next(iter(self.y_probs.values()))
+        return {**self.values, "y_prob": y_prob, **self.options}
 
     def groups(self, by: Sequence[str]) -> dict[Key, NDArray[np.int64]]:
         """Rows of each group by its values, in order of appearance."""
         if not by:
-            return {(): np.arange(self.y_true.size)}
+            return {(): np.arange(len(self.values["y_true"]))}
         from calibrant.io.group_keys import indexed
 
         places, keys = indexed(zip(*(self.columns[name].tolist() for name in by), strict=True))
@@ -327,15 +318,16 @@ class Arrays:
         import calibrant as cal
 
         (y_prob,) = self.y_probs.values()
-        columns = {"y_true": self.y_true, "y_prob": y_prob}
+        columns = {**self.values, "y_prob": y_prob}
         columns |= {f"by {name}": self.columns[name] for name in by}
         more: dict[str, Any] = {"by": {name: f"by {name}" for name in by} or None}
-        if cluster_name is not None and self.cluster is not None:
-            columns["cluster"], more["cluster"] = self.cluster, {cluster_name: "cluster"}
-        if self.sample_weight is not None:
-            columns["weight"], more["sample_weight"] = self.sample_weight, "weight"
-        more |= {"y_true": "y_true", "y_prob": "y_prob", "scale": scale}
-        return cal.scan(columns, **more, **self.options)
+        if cluster_name is not None and "cluster" in columns:
+            more["cluster"] = {cluster_name: "cluster"}
+        if "sample_weight" in columns:
+            more["sample_weight"] = "sample_weight"
+        return cal.scan(
+            columns, y_true="y_true", y_prob="y_prob", scale=scale, **more, **self.options
+        )
 
 
 def read_arrays(
@@ -351,11 +343,12 @@ def read_arrays(
         for pattern in reading.prob or ():
             name = pattern.split("*")[0].rstrip("_.- ") or pattern
             models[pattern if name in models else name] = source.predictions([pattern], ())
-    others = list(dict.fromkeys(filter(None, (*columns.by, columns.cluster, *more))))
-    for name in others:
-        source.require_column(name)
-    asked: dict[str, Any] = {"y_true": columns.label, "sample_weight": columns.weight}
-    asked |= {"columns": others, "sep": reading.sep}
+    asked: dict[str, Any] = {
+        "y_true": columns.label,
+        "sample_weight": columns.weight,
+        "columns": list(dict.fromkeys(filter(None, (*columns.by, columns.cluster, *more)))),
+        "sep": reading.sep,
+    }
     options = reading.options
     rows: Any
     if classes:
@@ -374,8 +367,10 @@ def read_arrays(
         y_probs = dict(zip(models, rows.y_probs.values(), strict=True))
         if reading.pos_label is not None and rows.y_true.dtype.kind in "biuf":
             (options["pos_label"],) = as_numbers([reading.pos_label], "pos_label")
-    cluster = None if columns.cluster is None else rows.groups[columns.cluster]
-    return Arrays(rows.y_true, y_probs, cluster, rows.sample_weight, options, rows.groups)
+    values = {"y_true": rows.y_true, "sample_weight": rows.sample_weight}
+    values["cluster"] = rows.groups.get(columns.cluster)
+    values = {name: one for name, one in values.items() if one is not None}
+    return Arrays(values, y_probs, options, rows.groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,10 +426,8 @@ class Samples:
         return ", ".join(f"{printable(name)} {shown(value)}" for name, value in pairs)
 
 
-def _as_sketches(groups: Mapping[Key, Sketch], by: Sequence[str]) -> Sketch | Sketches:
-    if not by:
-        return groups[()]
-    return Sketches({k if len(by) > 1 else k[0]: one for k, one in groups.items()}, by=tuple(by))
+def _as_sketches(groups: Mapping[Key, Sketch], by: Sequence[str]) -> Sketches:
+    return Sketches({k[0] if len(by) == 1 else k: one for k, one in groups.items()}, by=tuple(by))
 
 
 def read_samples(
@@ -521,37 +514,22 @@ def _read_sketches(source: Source, grouping: Grouping, measuring: Measuring) -> 
 
     roles = [("by", name) for name in grouping.columns]
     roles += [("cluster", measuring.cluster)] if measuring.cluster else []
-    total: dict[Key, Sketch] = {}
-    groupings: dict[tuple[str, ...], str] = {}
+    total: Any = 0
     for path, name in zip(source.paths, source.names, strict=True):
         sketches = cal.load(path)
-        own = sketches.by
         for argument, column in roles:
-            if column not in own:
-                raise InputError(
-                    f"`{argument}` must be among the groups of {name}: {_quoted(own)}.",
-                    argument=argument,
-                )
+            require_choice(argument, column, sketches.by)
         if grouping.columns:
             sketches = cast(Sketches, sketches).roll_up(
                 *dict.fromkeys(column for _, column in roles)
             )
-            own = sketches.by
-        groupings[own] = name
-        if len(groupings) > 1:
-            each = "; ".join(f"{name} by {_quoted(by)}" for by, name in groupings.items())
-            raise InputError(f"sketches add up where they have the same groups: {each}.")
-        for key, sketch in sketches.groups.items():
-            place = (name, *key) if grouping.per_file else key
-            try:
-                total[place] = total[place] + sketch if place in total else sketch
-            except MergeError as error:
-                raise InputError(
-                    f"{name} is on another scale or grid than those before."
-                ) from error
-    (by,) = groupings
-    added = _as_sketches(total, ("file", *by) if grouping.per_file else by)
-    return _of_sketches(source, added, cluster=measuring.cluster)
+        groups = {(name, *k) if grouping.per_file else k: s for k, s in sketches.groups.items()}
+        by = ("file", *sketches.by) if grouping.per_file else sketches.by
+        try:
+            total = total + _as_sketches(groups, by)
+        except MergeError as error:
+            raise InputError(f"{name} cannot be added to those before. {error.message}") from error
+    return _of_sketches(source, total if total.by else total[()], cluster=measuring.cluster)
 
 
 def _without_empty(samples: Samples, keep_empty: bool = False) -> Samples:
@@ -577,53 +555,54 @@ def _read_logs(source: Source, grouping: Grouping, measuring: Measuring) -> Samp
     reading = source.reading
     if len(reading.prob or ()) > 1:
         raise InputError("a log has one `y_prob` for each answer.", argument="y_prob")
-    options: dict[str, Any] = {
-        "format": reading.log,
-        "probability": reading.prob[0] if reading.prob else None,
-        "correct": reading.label,
-        "question": measuring.cluster,
-        "filter": reading.filter,
-        "form": reading.form or ("percent" if reading.percent else "probability"),
-        "words": _as_words(reading.words),
-        "score_range": None,
-        "on_invalid": reading.on_invalid,
-    }
-    if reading.score_range is not None:
-        options["score_range"] = tuple(as_numbers([reading.score_range], "score_range") or ())
-    logs = [read_answers(path, **options) for path in source.paths]
-    for path, log in zip(source.paths, logs, strict=True):
-        _note_contents(_name(path), log)
+    span = as_numbers(None if reading.score_range is None else [reading.score_range], "score_range")
+    logs: dict[str, Answers] = {}
+    for path, name in zip(source.paths, source.names, strict=True):
+        logs[name] = log = read_answers(
+            path,
+            format=reading.log,
+            probability=reading.prob[0] if reading.prob else None,
+            correct=reading.label,
+            question=measuring.cluster,
+            filter=reading.filter,
+            form=reading.form or ("percent" if reading.percent else "probability"),
+            words=_as_words(reading.words),
+            score_range=None if span is None else tuple(span),  # type: ignore[arg-type]
+            on_invalid=reading.on_invalid,
+        )
+        _note_contents(name, log)
         if log.has_partial_credit and reading.outcomes != "soft":
             hint = "To read it as a share, pass `--outcomes soft`."
-            raise InputError(f"{_name(path)} gives partial credit, not 0 or 1.", hint=hint)
+            raise InputError(f"{name} gives partial credit, not 0 or 1.", hint=hint)
     by = (["file"] if grouping.per_file else []) + grouping.columns
-    common = [name for name in logs[0].groups if all(name in log.groups for log in logs)]
+    common = set.intersection(*(set(log.groups) for log in logs.values()))
     for name in by:
-        source.require_column(name, [*common, "file"])
+        require_choice("by", name, (*sorted(common), "file"))
     abstained: Counter[Key] = Counter()
     pieces: dict[str, list[NDArray[Any]]] = {name: [] for name in by}
-    for log, short in zip(logs, source.names, strict=True):
-        own = {"file": np.full(log.n, short, object), **log.groups}
+    for short, log in logs.items():
         declined = {"file": np.full(log.abstained, short), **log.abstained_groups}
+        own = {"file": np.full(log.n, short, object), **log.groups}
         for name in by:
             pieces[name].append(own[name])
         nameless = np.full(log.abstained, "")
         values = [declined.get(name, nameless).tolist() for name in by]
         abstained.update(zip(*values, strict=True) if by else {(): log.abstained})
-    named = all(log.names_questions for log in logs) and sum(log.n for log in logs) > 1
-    cluster = np.concatenate([log.cluster for log in logs]) if named else None
-    if cluster is not None and bool((cluster == cluster[0]).all()):
+    rows = {
+        name: np.concatenate([getattr(log, name) for log in logs.values()])
+        for name in ("y_true", "y_prob", "cluster")
+    }
+    cluster, size = rows["cluster"], rows["cluster"].size
+    if size < 2 or not all(log.names_questions for log in logs.values()):
+        del rows["cluster"]
+    elif bool((cluster == cluster[0]).all()):
         raise TooFewRows(
-            f"all {cluster.size} answers are to one question; it takes two or more.",
+            f"all {size} answers are to one question; it takes two or more.",
             hint="Name what tells questions apart with `--cluster`.",
         )
-    arrays = Arrays(
-        np.concatenate([log.y_true for log in logs]),
-        {"": np.concatenate([log.y_prob for log in logs])},
-        cluster,
-        options={k: v for k, v in reading.options.items() if k in ("labels", "on_invalid")},
-        columns={name: np.concatenate(own) for name, own in pieces.items()},
-    )
+    options = {k: v for k, v in reading.options.items() if k in ("labels", "on_invalid")}
+    columns = {name: np.concatenate(own) for name, own in pieces.items()}
+    arrays = Arrays(rows, {"": rows.pop("y_prob")}, options, columns)
     samples = Samples(
         source, tuple(by), arrays, None, QUESTION, abstained=+abstained, scale=measuring.scale
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calibrant.cli.options import Grouping, Measuring, Reading, verb
@@ -51,7 +52,7 @@ def compare(
         arguments: tuple[Any, ...] = (models,)
     else:
         rows = _matched(source, grouping, measuring, on)
-        arguments, options = (rows.y_true, rows.y_probs), rows.keywords
+        arguments, options = (), rows.arguments
     settings: dict[str, Any] = {"confidence": measuring.confidence, **options}
     settings["correction"] = grouping.correction
     found: Any
@@ -92,19 +93,13 @@ def _matched(source: Source, grouping: Grouping, measuring: Measuring, on: str |
     matched = _matched_rows(groups, rows.columns[on].tolist(), on)
     first = next(iter(matched.values()))
     for name, own in matched.items():
-        if not np.array_equal(rows.y_true[own], rows.y_true[first]):
+        if not np.array_equal(rows.values["y_true"][own], rows.values["y_true"][first]):
             raise InputError(
                 f"{name} and the first group differ in outcomes of the same {on!r}.", argument="on"
             )
     (y_prob,) = rows.y_probs.values()
-    common = rows.at(first)
-    return type(rows)(
-        common.y_true,
-        {name: y_prob[own] for name, own in matched.items()},
-        common.cluster,
-        common.sample_weight,
-        common.options,
-    )
+    y_probs = {name: y_prob[own] for name, own in matched.items()}
+    return replace(rows.at(first), y_probs=y_probs)
 
 
 def _matched_rows(groups: dict[str, Any], ids: list[Any], on: str) -> dict[str, Any]:

@@ -130,21 +130,23 @@ def _sample(
         return {"y_true": samples.sketches[()]}, None
     columns = Columns.of(source, Grouping(), measuring)
     arrays = read_arrays(source, columns)
-    y_true, y_prob = arrays.y_true, arrays.y_probs[""]
+    y_true, y_prob = arrays.values["y_true"], arrays.y_probs[""]
     options = {k: v for k, v in arrays.options.items() if k != "multiclass"}
+    options["sample_weight"] = arrays.values.get("sample_weight")
     valid: Any
     if reading.multiclass:
         for name in {"percent", "from_logprobs", "pos_label", "labels"} & set(options):
             raise InputError(f"`{name}` is for predictions of one event.", argument=name)
-        valid = class_distributions(y_true, y_prob, sample_weight=arrays.sample_weight, **options)
+        valid = class_distributions(y_true, y_prob, **options)
         kept, names = valid.rows, _class_names(reading, columns.prob)
         sample = {"y_true": y_true[kept], "y_prob": valid.probs, "classes": valid.classes}
     else:
-        valid = as_rows(y_true, y_prob, sample_weight=arrays.sample_weight, **options)
+        valid = as_rows(y_true, y_prob, **options)
         kept = slice(None) if valid.kept is None else valid.kept
         sample = {"y_true": valid.y, "y_prob": valid.p} | ({"labels": "soft"} if valid.soft else {})
     sample |= {} if valid.weight is None else {"sample_weight": valid.weight}
-    sample |= {} if arrays.cluster is None else {"cluster": arrays.cluster[kept]}
+    if "cluster" in arrays.values:
+        sample["cluster"] = arrays.values["cluster"][kept]
     note_dropped(valid.dropped)
     return sample, names
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,9 @@ def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
         raise InputError(f"`{name}` must not be empty; it has no rows.", argument=name)
     if column.ndim == 0:
         message = f"`{name}` must be an array or a list; got {type(values).__name__}."
-        raise InputError(message, argument=name)
+        models = name == "y_prob" and isinstance(values, Mapping)
+        hint = "Several models are for `compare`, `report` or `reliability_diagrams`."
+        raise InputError(message, argument=name, hint=hint if models else None)
     hint = "For class probabilities use `calibrant.confidence`, `top_label` or `classwise`."
     if column.ndim == 2 and 1 in column.shape:
         hint = f"Pass `numpy.ravel({name})`."

@@ -36,12 +36,14 @@ __all__ = [
     "as_probabilities",
     "as_rows",
     "has_classes",
+    "is_frame",
     "refusal",
     "refuse_keyword",
     "require_alone",
     "require_forms_of_classes",
     "require_label",
     "require_one_sample",
+    "require_same_index",
     "warn_of_fractions",
 ]
 
@@ -548,6 +550,7 @@ def as_rows(
         )
     if pos_label is not None:
         require_label(labels, pos_label)
+    require_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight)
     label, prob = as_column(y_true, "y_true"), as_column(y_prob, "y_prob")
     weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
     if label.size != prob.size:
@@ -585,11 +588,57 @@ def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
         raise InputError(message, argument=name, hint="Leave it out.")
 
 
+PLACES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("title", "color", "label", "ax", "theme", "figsize", "width"),
+        "Pass it to `.plot()` or `.save()` of the diagram",
+    ),
+    **dict.fromkeys(("alpha", "level"), "Pass `confidence=`, which is 1 minus it"),
+    **dict.fromkeys(("weight", "weights"), "Did you mean 'sample_weight'"),
+    **dict.fromkeys(("by", "groups", "group"), "`assess_by` takes groups, by `by=`"),
+    **dict.fromkeys(("seed", "rng"), "Where numbers are drawn, pass `random_state=`"),
+    **dict.fromkeys(
+        ("bins", "n_bins", "strategy", "norm"),
+        "Pass `n_bins=`, `strategy=` and `norm=` to `expected_calibration_error`",
+    ),
+    "names": "`compare`, `report` and `reliability_diagrams` take names of models",
+    "correction": "`assess_by` and `compare` correct for several tests",
+    "confidence": "Intervals are those of `assess`",
+    "cluster": "`assess` takes clusters into account",
+    "margin": "`assess` and `assess_by` take a margin",
+    "bandwidth": "`smooth_ece` and `reliability_diagram` take a bandwidth",
+    "scale": "`smooth_ece` and `assess` take a scale",
+    "threshold": "`decision_curve` takes `thresholds=`",
+    "thresholds": "`decision_curve` takes thresholds",
+}
+"""Where to pass a keyword that another function has, or that other packages call so."""
+
+
 def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
-    """Raise the TypeError for a keyword that no reading of rows has, with the nearest that there is."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"Rows are read by {', '.join(known)}."
+    """Raise the TypeError for a keyword that a function does not have: the nearest, and its place."""
+    near = difflib.get_close_matches(name, [*known, *PLACES], n=1)
+    if name in PLACES:
+        hint = f"{PLACES[name]}{'?' if PLACES[name].startswith('Did') else '.'}"
+    elif near:
+        hint = f"Did you mean {near[0]!r}?"
+    else:
+        hint = f"Rows are read by {', '.join(known)}."
     raise TypeError(f"got an unexpected keyword argument {name!r}. {hint}")
+
+
+def require_same_index(**columns: Any) -> None:
+    """Refuse columns of pandas that are as long as each other and name their rows differently."""
+    indexes: dict[str, Any] = {name: getattr(one, "index", None) for name, one in columns.items()}
+    indexed = [name for name, index in indexes.items() if hasattr(index, "equals")]
+    for name in indexed[1:]:
+        first, index = indexed[0], indexes[name]
+        if len(indexes[first]) == len(index) and not indexes[first].equals(index):
+            raise InputError(
+                f"`{first}` and `{name}` have different indexes.",
+                argument=name,
+                hint=f"Pass `{name}.loc[{first}.index]` to match rows by index, or "
+                f"`{name}.to_numpy()` where they are in the same order.",
+            )
 
 
 def require_label(labels: str, pos_label: Any) -> None:
@@ -660,6 +709,11 @@ def has_classes(y_prob: Any, multiclass: Classes | None, classes: Any = None) ->
         first = y_prob[0] if isinstance(y_prob, list | tuple) and y_prob else None
         shape = (len(y_prob), len(first)) if isinstance(first, list | tuple) else ()
     return len(shape) == 2 and shape[1] > 2
+
+
+def is_frame(value: Any) -> bool:
+    """True of a table whose columns have names."""
+    return hasattr(value, "columns") and not isinstance(value, Mapping)
 
 
 def require_forms_of_classes(form: Form, labels: str, pos_label: Any) -> None:

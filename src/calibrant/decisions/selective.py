@@ -171,6 +171,7 @@ class Selective:
                 for wanted in (0.8, 0.5, 0.2)
                 if wanted <= self.coverage
             ),
+            ("predictions read as", "confidence in an answer; outcome 1: it was right"),
             ("rows", f"{self.n:,}"),
             *([] if self.clusters is None else [("  clusters", f"{self.clusters:,}")]),
             *([("  abstained", f"{self.abstained:,}")] if self.abstained else []),

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count, require_seed
 from calibrant.data.arrays import as_column
-from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes, require_alone
+from calibrant.data.rows import (
+    InputOptions,
+    Rows,
+    as_rows,
+    has_classes,
+    is_frame,
+    require_alone,
+)
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Sketches, Stacked, is_summed
@@ -60,8 +67,9 @@ def assess_by(
     y_true : array, str or Sketches
         Outcomes, 0 or 1; the name of their column in `data`; or sketches by group, as `scan` gives
         them, and no `y_prob`.
-    y_prob : array or str
-        Predicted probabilities of outcome 1, or the name of their column.
+    y_prob : array or str, or mapping or frame of several models
+        Predicted probabilities of outcome 1, or the name of their column; of several models, name to
+        predictions or a frame, without `by`: each model is a group.
     data : frame, files or other source, optional
         Whatever `scan` reads.
     by : array, mapping, frame or names
@@ -108,6 +116,8 @@ def assess_by(
         require_count("limit", limit)
     seed = require_seed(seed)
     asked = None if profile is None else as_profile(profile)
+    if by is None and data is None and _has_models(y_prob, options):
+        y_true, y_prob, by, cluster, options = _models(y_true, y_prob, cluster, scale, options)
     rows, unit = None, cluster
     if is_summed(y_true):
         require_alone(y_true, y_prob, {"data": data, **options})  # type: ignore[typeddict-unknown-key]
@@ -391,6 +401,37 @@ def _of_arrays(
         **settings,
     )
     return cast(Sketches, sketches), "cluster" if clusters else None
+
+
+def _has_models(y_prob: Any, options: InputOptions) -> bool:
+    """True of a mapping or a frame, whose columns are models unless they are said to be classes."""
+    of_classes = options.get("multiclass") is not None or options.get("classes") is not None
+    return isinstance(y_prob, Mapping) or (is_frame(y_prob) and not of_classes)
+
+
+def _models(
+    y_true: Any, y_prob: Any, cluster: Any, scale: str | Scale | None, options: InputOptions
+) -> tuple[Any, Any, Any, Any, InputOptions]:
+    """Arguments in which each model is a group: sketches or, where there are clusters, rows."""
+    models = (
+        y_prob if isinstance(y_prob, Mapping) else {name: y_prob[name] for name in y_prob.columns}
+    )
+    if cluster is None:
+        sketches = {k: as_sketch(y_true, p, scale=scale, **options) for k, p in models.items()}
+        return Sketches(sketches, by="model"), None, None, None, {}
+    number = len(models)
+    columns = dict(options)
+    if columns.get("sample_weight") is not None:
+        columns["sample_weight"] = np.tile(np.asarray(columns["sample_weight"]), number)
+    names = np.empty(number, dtype=object)
+    names[:] = list(models)
+    return (
+        np.tile(np.asarray(y_true), number),
+        np.concatenate([np.asarray(p) for p in models.values()]),
+        {"model": np.repeat(names, len(np.asarray(y_true))).tolist()},
+        np.tile(np.asarray(cluster), number),
+        columns,  # type: ignore[return-value]
+    )
 
 
 def _groupings(by: Any) -> dict[Any, Any]:

@@ -177,6 +177,10 @@ class Assessment:
         if self.decision in ("beyond", "inconclusive"):
             place = "beyond" if self.decision == "beyond" else "not shown to be within"
             line += f"; {place} the margin {self.margin:g}"
+        if self.direction.backwards:
+            line += "; predictions rank backwards: are labels flipped?"
+        if self.event_rate in (0.0, 1.0):
+            line += f"; all outcomes are {self.event_rate:g}"
         return line
 
     def rows(self) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ MOST_REGIONS = 5
 RARE = 0.01
 ONE_SIDED = 0.9
 """Share of SmoothECE from which on the bias alone explains it."""
+BACKWARDS = 0.45
+"""Area under the ROC curve that is well below that of predictions without information, ½."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,18 @@ class Direction:
         Mean of max(f, 1 - f) minus how often the likelier outcome came.
     regions : tuple of Region
         The ranges that contribute most, largest first.
+    auc : float
+        Area under the ROC curve; not a number where only one outcome occurs.
+    backwards : bool
+        Predictions rank outcomes backwards: the area is significantly below `BACKWARDS`.
     """
 
     label: str
     bias: float
     confidence_gap: float
     regions: tuple[Region, ...]
+    auc: float
+    backwards: bool
 
     def __str__(self) -> str:
         return self.label
@@ -146,7 +155,20 @@ def direction_of(
     larger = abs(gap) > max(errors[1], abs(bias) * (1.0 + 1e-9))
     if larger and above > RARE and not one_sided:
         label = f"{'over' if gap > 0 else 'under'}confident"
-    return Direction(label, bias, gap, _regions(sketch, grid, value))
+    auc, rarer = _area_under_roc(sketch)
+    # Birnbaum and Klose's bound on the variance of the area, whatever the distributions.
+    error = z * math.sqrt(auc * (1.0 - auc) / max(rarer * cells.units, 1.0))
+    return Direction(label, bias, gap, _regions(sketch, grid, value), auc, auc + error < BACKWARDS)
+
+
+def _area_under_roc(sketch: Sketch) -> tuple[float, float]:
+    """Area under the ROC curve, not a number where only one outcome occurs, and the rarer outcome's share."""
+    zeros, ones = sketch.weights.sum(axis=0).tolist()
+    rarer = min(zeros, ones) / (zeros + ones)
+    if not rarer > 0:
+        return math.nan, rarer
+    below = np.cumsum(sketch.weights[:, 0]) - sketch.weights[:, 0] / 2.0
+    return float(below @ sketch.weights[:, 1]) / (zeros * ones), rarer
 
 
 def _regions(sketch: Sketch, grid: ResidualGrid, value: float) -> tuple[Region, ...]:

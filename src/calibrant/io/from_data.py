@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from calibrant.data.rows import InputOptions, require_alone, require_one_sample
+from calibrant.data.rows import (
+    InputOptions,
+    refuse_keyword,
+    require_alone,
+    require_one_sample,
+)
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, is_summed
@@ -87,6 +92,9 @@ def sample_from(
             argument="y_true",
             hint="Pass arrays without it, or names of columns with it.",
         )
+    known = ReadingOptions.__annotations__ | InputOptions.__annotations__
+    for name in options.keys() - known.keys():
+        refuse_keyword(name, known)
     if is_summed(data) or not rows:
         if not groups:
             require_one_sample(options.get("multiclass"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 
@@ -29,7 +29,11 @@ from calibrant.plotting.diagram import (
 )
 from calibrant.plotting.forest import forest_plot
 from calibrant.plotting.frame import Frame, framed, lay_out, write_legend
-from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
+from calibrant.plotting.reliability import (
+    DiagramOptions,
+    ReliabilityDiagram,
+    reliability_diagram,
+)
 from calibrant.plotting.themes import LIGHT, Theme, as_theme
 
 __all__ = ["Diagrams", "reliability_diagrams"]
@@ -268,7 +272,7 @@ def reliability_diagrams(
     data: Any = None,
     by: Any = None,
     names: Sequence[str] | None = None,
-    **options: Any,
+    **options: Unpack[DiagramOptions],
 ) -> Diagrams:
     """Smooth reliability diagrams of several models, groups or classes.
 
@@ -297,8 +301,9 @@ def reliability_diagrams(
     >>> models
     <Diagrams: a, b>
     """
+    look: dict[str, Any] = dict(options)
     if data is not None:
-        reading = {name: options.pop(name) for name in _READING if name in options}
+        reading = {name: look.pop(name) for name in _READING if name in look}
         several = not isinstance(y_prob, str) and reading.get("multiclass") is None and by is None
         y_true, y_prob, _, left = sample_from(
             data,
@@ -306,16 +311,16 @@ def reliability_diagrams(
             y_prob,
             cast(ReadingOptions, reading),
             by=by,
-            scale=options.get("scale"),
+            scale=look.get("scale"),
             rows=several,
             groups=True,
         )
-        options |= left
-    if isinstance(y_prob, Mapping) or (y_prob is not None and options.get("multiclass") is None):
+        look |= left
+    if isinstance(y_prob, Mapping) or (y_prob is not None and look.get("multiclass") is None):
         models: Any = {name: (y_true, p) for name, p in models_of(y_prob, names).items()}
     elif y_prob is not None:
-        reading = {k: options.pop(k) for k in InputOptions.__annotations__ if k in options}
-        scale = options.get("scale")
+        reading = {k: look.pop(k) for k in InputOptions.__annotations__ if k in look}
+        scale = look.get("scale")
         models = sketches_of_classes(y_true, y_prob, scale=scale, **cast(InputOptions, reading))
     else:
         models = y_true
@@ -329,7 +334,7 @@ def reliability_diagrams(
     diagrams: dict[Any, Diagram] = {}
     for name, rows in models.items():
         try:
-            diagrams[name] = reliability_diagram(*_rows_of(rows), **options)
+            diagrams[name] = reliability_diagram(*_rows_of(rows), **look)
         except InputError as error:
             raise error.at(group=repr(name)) from error
     return Diagrams(diagrams)

@@ -290,6 +290,17 @@ def _weight(rows: Points) -> Floats:
     return np.asarray(rows.mass.sum(axis=1))
 
 
+class DiagramOptions(ReadingOptions, total=False):
+    """Keywords of `reliability_diagram` that functions of several diagrams hand on."""
+
+    bandwidth: float | Literal["smooth_ece"] | None
+    scale: str | Scale | None
+    confidence: float
+    bands: bool
+    design_effect: float
+    attributes: bool
+
+
 def reliability_diagram(
     y_true: Any = None,
     y_prob: Any = None,

@@ -1,3 +1,4 @@
+# ruff: noqa: F403
 """Recalibration: maps from predictions to better calibrated ones, their choice and their effect.
 
 Every class in a module of this package that carries `@register` is a name of the package.
@@ -6,7 +7,25 @@ Every class in a module of this package that carries `@register` is a name of th
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if (
+    TYPE_CHECKING
+):  # what type checkers see; a map in another module is of type Any until it has a line here
+    from calibrant.recalibration.adaptive import *
+    from calibrant.recalibration.choice import *
+    from calibrant.recalibration.class_map import *
+    from calibrant.recalibration.cross_fitted import *
+    from calibrant.recalibration.effect import *
+    from calibrant.recalibration.histogram import *
+    from calibrant.recalibration.isotonic import *
+    from calibrant.recalibration.learned_map import *
+    from calibrant.recalibration.parametric import *
+    from calibrant.recalibration.prior_shift import *
+    from calibrant.recalibration.randomized import *
+    from calibrant.recalibration.scaling import *
+    from calibrant.recalibration.smooth import *
+    from calibrant.recalibration.spline import *
 
 _HOME = {
     "ClassRecalibrator": "class_map",

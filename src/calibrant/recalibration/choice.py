@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketches import is_summed
 from calibrant.errors import InputError, invalid, show_value
 from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
@@ -117,13 +118,12 @@ def choose_recalibrator(
     y_prob: Any = None,
     *,
     data: Any = None,
-    sample_weight: Any = None,
     candidates: Mapping[str, Any] | None = None,
     loss: Literal["log", "brier"] = "log",
     cluster: Any = None,
     cv: int = 5,
     random_state: int = 0,
-    **options: Any,
+    **options: Unpack[ReadingOptions],
 ) -> Choice:
     """Compare recalibration maps by cross-fitting, and fit the best one to all rows.
 
@@ -136,8 +136,6 @@ def choose_recalibrator(
         columns; of logits, with `from_logits=True`, the softmax is taken, and is what the map takes too.
     data : frame, files, Sketch or other source, optional
         What `scan` reads; `y_true` and `y_prob` then name columns (a list of them for classes).
-    sample_weight, **options
-        As for `Recalibrator.fit`; of class probabilities, `classes`, `from_logits` and `on_invalid`.
     candidates : mapping of str to Recalibrator, optional
         By default adaptive, smooth, the paper's own smooth map on the probability scale, Platt, temperature,
         beta, isotonic, Venn-Abers and offset; for class probabilities one temperature, structured scaling
@@ -152,6 +150,9 @@ def choose_recalibrator(
         Number of folds; every row is predicted by maps fitted to the other folds.
     random_state : int
         Seed of the folds.
+    **options
+        As for `Recalibrator.fit`; of class probabilities, `sample_weight`, `classes`, `from_logits` and
+        `on_invalid`.
 
     Returns
     -------
@@ -167,28 +168,22 @@ def choose_recalibrator(
     'none'
     """
     require_choice("loss", loss, ("log", "brier"))
+    reading: dict[str, Any] = dict(options)
     if data is not None:
-        named: Any = (
-            options if sample_weight is None else {**options, "sample_weight": sample_weight}
+        classes = reading.get("multiclass") is not None
+        y_true, y_prob, cluster, left = sample_from(
+            data, y_true, y_prob, options, cluster=cluster, rows=classes
         )
-        classes = options.get("multiclass") is not None
-        y_true, y_prob, cluster, reading = sample_from(
-            data, y_true, y_prob, named, cluster=cluster, rows=classes
-        )
-        options = {**reading}
-        options.pop("multiclass", None)
-        sample_weight = options.pop("sample_weight", None)
+        reading = {name: value for name, value in left.items() if name != "multiclass"}
     shape = () if is_summed(y_true) else shape_of(y_prob)
     binary = not (len(shape) == 2 and shape[1] > 1)
     maps = _checked(candidates, binary)
     none: LearnedMap = IdentityRecalibrator() if binary else IdentityOfClasses()
-    if binary and "classes" in options:
+    if binary and "classes" in reading:
         raise InputError(
             "`classes` is for predictions with a column for each class.", argument="classes"
         )
-    sample = Sample.read(
-        y_true, y_prob, made=none, sample_weight=sample_weight, cluster=cluster, **options
-    )
+    sample = Sample.read(y_true, y_prob, made=none, cluster=cluster, **reading)
     fold = stratified_folds(sample, cv, random_state)
     if not binary:
         require_rows_of_classes(sample.counts(), sample.classes, shared=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from calibrant.data.arrays import as_array
 from calibrant.data.classes import class_distributions
 from calibrant.data.classes import confidence as confidence_of
 from calibrant.data.points import Points
-from calibrant.data.rows import Rows
+from calibrant.data.rows import InputOptions, Rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import read_clustered
@@ -140,12 +140,11 @@ def evaluate(
     y_true: Any,
     y_prob: Any = None,
     *,
-    sample_weight: Any = None,
     cluster: Any = None,
     cv: int | None = None,
     confidence: float = CONFIDENCE,
     random_state: int = 0,
-    **options: Any,
+    **options: Unpack[InputOptions],
 ) -> Effect:
     """Scores before and after a map on rows that it was not learned from, with an interval for the gain.
 
@@ -155,7 +154,7 @@ def evaluate(
         One that was fitted to other rows; with `cv`, the kind of map, fitted here.
     y_true : array or Sketch
         Outcomes, 0 or 1, or classes; or a Sketch that counts rows, and no `y_prob`.
-    y_prob, sample_weight, **options
+    y_prob, **options
         As for `assess`. For a map of classes, `y_prob` is what the map takes (class probabilities, or
         logits) and the options are `classes` and `on_invalid`.
     cluster : array, optional
@@ -193,9 +192,7 @@ def evaluate(
     require_confidence(confidence)
     if not isinstance(recalibrator, ClassRecalibrator):
         require_map(recalibrator, "recalibrator")
-    sample = Sample.read(
-        y_true, y_prob, made=recalibrator, sample_weight=sample_weight, cluster=cluster, **options
-    )
+    sample = Sample.read(y_true, y_prob, made=recalibrator, cluster=cluster, **options)
     fold = None if cv is None else stratified_folds(sample, cv, random_state)
     if fold is not None:
         mapped = cross_fit(recalibrator, sample, fold)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from html import escape
@@ -16,7 +16,7 @@ import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_count, require_seed
 from calibrant._files import replaced_when_whole
-from calibrant.data.rows import InputOptions, has_classes
+from calibrant.data.rows import InputOptions, has_classes, is_frame
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches, is_summed
@@ -24,7 +24,7 @@ from calibrant.errors import InputError, invalid, show_value
 from calibrant.inference.assess import assess, read_clustered
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.compare import compare
+from calibrant.inference.compare import compare, models_of
 from calibrant.inference.groups import GroupAssessments
 from calibrant.inference.profile import Profile
 from calibrant.io.from_data import sample_from
@@ -131,6 +131,7 @@ def report(
     *,
     data: Any = None,
     by: Any = None,
+    names: Sequence[str] | None = None,
     title: str = "Calibration report",
     cluster: Any = None,
     confidence: float = CONFIDENCE,
@@ -148,13 +149,16 @@ def report(
     y_true : array, Sketch, Sketches, mapping of Sketch, or GroupAssessments
         Outcomes, 0 or 1; sketches by model or group, as `calibrant.scan` gives them; or what
         `calibrant.assess_by` found, which is then shown and not computed again.
-    y_prob : array or mapping of arrays
-        Predicted probabilities of outcome 1; for several models, name to predictions. With a column for
-        each class, `y_true` holds classes, and the page has a section on them.
+    y_prob : array, or mapping, frame or array of several models
+        Predicted probabilities of outcome 1; for several models, name to predictions, a frame, or an array
+        with `names`. An array with a column for each class, or a frame with `multiclass` or `classes`, are
+        class probabilities: `y_true` holds classes, and the page has a section on them.
     data : frame, files, Sketch or other source, optional
         What `scan` reads; `y_true`, `y_prob`, `cluster` and `sample_weight` then name columns.
     by : str or several, optional
         With `data`, the columns whose values make the groups.
+    names : sequence of str, optional
+        Names of the models in the columns of an array.
     title : str
         Title of the page.
     cluster : array, optional
@@ -219,6 +223,8 @@ def report(
             groups=True,
         )
     require_seed(random_state, "random_state")
+    if names is not None or (is_frame(y_prob) and not {"multiclass", "classes"} & set(reading)):
+        y_prob = models_of(y_prob, names)
     held = {"cluster": cluster, "assessment": assessment, **reading}
     if isinstance(y_true, GroupAssessments):
         _require_nothing_else(y_prob=y_prob, **held)
@@ -242,7 +248,8 @@ def report(
         finding = assess_by(y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading)
         sketches = finding.sketches
     elif several:
-        finding = _models(y_true, y_prob, cluster, scale, limit, settings, reading)
+        settings["limit"] = limit
+        finding = assess_by(y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading)
         sketches = finding.sketches
     else:
         sketches = {"predictions": as_sketch(y_true, y_prob, scale=scale, **reading)}
@@ -322,35 +329,3 @@ def _groups(
     apart = tuple(name for name in groups.by if name != cluster)
     most = None if apart in CLASS_COLUMN.values() else limit
     return assess_by(groups, cluster=cluster, limit=most, **settings)
-
-
-def _models(
-    y_true: Any,
-    y_prob: Mapping[Any, Any],
-    cluster: Any,
-    scale: str | Scale | None,
-    limit: int,
-    settings: dict[str, Any],
-    options: InputOptions,
-) -> GroupAssessments:
-    """Several models on the same rows, corrected for how many there are."""
-    if cluster is None:
-        sketches = {k: as_sketch(y_true, p, scale=scale, **options) for k, p in y_prob.items()}
-        return assess_by(Sketches(sketches, by="model"), limit=limit, **settings)
-    number, rows = len(y_prob), len(np.asarray(y_true))
-    columns: dict[str, Any] = dict(options)
-    if columns.get("sample_weight") is not None:
-        columns["sample_weight"] = np.tile(np.asarray(columns["sample_weight"]), number)
-    place = np.repeat(np.arange(number), rows)
-    names = np.empty(number, dtype=object)
-    names[:] = list(y_prob)
-    return assess_by(
-        np.tile(np.asarray(y_true), number),
-        np.concatenate([np.asarray(p) for p in y_prob.values()]),
-        by={"model": names[place].tolist()},
-        cluster=np.tile(np.asarray(cluster), number),
-        scale=scale,
-        limit=limit,
-        **settings,
-        **columns,
-    )
