@@ -42,7 +42,9 @@ def main() -> None:
             for shape in datasets.SHAPES
             for one in [datasets.generate(shape, 100_000)]
         ],
-        ["`calibrant.datasets.generate(shape, n, seed=0)` returns p, y and the true curve."],
+        [
+            "`calibrant.datasets.generate(shape, n, random_state=0)` returns p, y and the true curve."
+        ],
     )
     cited = sorted({one for name in names for one in datasets.describe(name).citations})
     credits = pages.Text("What to cite", "\n".join(f"- {one}" for one in cited))

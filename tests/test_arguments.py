@@ -18,17 +18,17 @@ P = np.linspace(0.02, 0.98, 60)
 Y = (np.arange(60) * 0.618 % 1 < P).astype(int)
 SKETCH = cal.Sketch.from_arrays(Y, P)
 DRAWING = {
-    "isotonic_diagram": lambda seed: cal.plotting.isotonic_diagram(Y, P, seed=seed),
+    "isotonic_diagram": lambda seed: cal.plotting.isotonic_diagram(Y, P, random_state=seed),
     "compare": lambda seed: cal.compare(Y, {"a": P, "b": P**2}, random_state=seed),
     "compare sketches": lambda seed: cal.compare({"a": SKETCH, "b": SKETCH}, random_state=seed),
-    "required_n": lambda seed: cal.required_n(0.1, seed=seed),
+    "required_n": lambda seed: cal.required_n(0.1, random_state=seed),
     "t_cal": lambda seed: t_cal(Y, P, random_state=seed),
     "choose_recalibrator": lambda seed: cal.choose_recalibrator(Y, P, random_state=seed),
     "randomized": lambda seed: cal.recalibration.RandomizedRecalibrator(random_state=seed).fit(
         P, Y
     ),
-    "generate": lambda seed: datasets.generate("sine", 10, seed=seed),
-    "paper_sine": lambda seed: datasets.generate("paper_sine", 10, seed=seed),
+    "generate": lambda seed: datasets.generate("sine", 10, random_state=seed),
+    "paper_sine": lambda seed: datasets.generate("paper_sine", 10, random_state=seed),
 }
 
 

@@ -10,6 +10,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss
 from tests.refusals import refused
 
 import calibrant as cal
@@ -26,8 +29,10 @@ NAMED = np.array(NAMES)[LABELS]
 TOP = cal.confidence(LABELS, PROBS)
 COLUMNS = [f"p_{name}" for name in NAMES]
 QUICK = {"temperature": TemperatureScaling(from_logits=False)}
-SINGLE = ["smooth_ece", "smooth_ece_result", "assess", "reliability_diagram",
-          "certify", "selective", "decision_curve"]  # fmt: skip
+SINGLE = [
+    *("smooth_ece", "smooth_ece_result", "assess", "reliability_diagram"),
+    *("certify", "selective", "decision_curve"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +52,34 @@ def files(tmp_path_factory):
 
 
 def plainly(result):
-    """A result as text, in which NaN equals NaN."""
-    return repr(result.to_dict() if hasattr(result, "to_dict") else result)
+    """A result as text, in which NaN equals NaN, without the scores of the whole distribution."""
+    found = result.to_dict() if hasattr(result, "to_dict") else result
+    return repr(
+        {k: v for k, v in found.items() if k != "classes"} if type(found) is dict else found
+    )
+
+
+def test_scores_of_the_whole_distribution_are_those_of_scikit_learn():
+    features, digits = load_digits(return_X_y=True)
+    model = LogisticRegression(max_iter=500).fit(features[::2] / 16, digits[::2])
+    probs, labels = model.predict_proba(features[1::2] / 16), digits[1::2]
+    weight = RNG.random(labels.size)
+    for options in ({}, {"sample_weight": weight}):
+        found = cal.assess(labels, probs, **options).classes
+        assert found.log_loss == pytest.approx(log_loss(labels, probs, **options), rel=1e-12)
+        assert found.accuracy == pytest.approx(
+            accuracy_score(labels, probs.argmax(axis=1), **options)
+        )
+        squares = ((probs - np.eye(10)[labels]) ** 2).sum(axis=1)
+        assert found.brier == pytest.approx(
+            np.average(squares, weights=options.get("sample_weight")), rel=1e-12
+        )
+    text = str(cal.assess(labels, probs))
+    assert f"all classes: log loss    {log_loss(labels, probs):.4f}" in text
+    assert "confidence: log loss" in text
+    dropped = cal.assess(np.append(labels, 11), np.vstack([probs, probs[:1]]), on_invalid="drop")
+    assert dropped.classes.log_loss == pytest.approx(log_loss(labels, probs), rel=1e-12)
+    assert cal.assess(LABELS == 0, PROBS[:, 0]).classes is None
 
 
 @pytest.mark.parametrize("verb", SINGLE)

@@ -5,7 +5,11 @@ import importlib
 import inspect
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import calibrant
 
@@ -49,7 +53,7 @@ def test_a_function_stays_a_function_after_the_module_of_its_name_is_loaded(pack
 
 
 def test_functions_of_the_facade_have_few_arguments():
-    """Besides those that say what is read: `data`, `names`, `scale` and the reading options in `**options`."""
+    """Besides those that say what is read: `data`, `names`, `scale`, and `**options`."""
     many = {}
     for name in told("calibrant"):
         if not callable(getattr(calibrant, name)):
@@ -63,3 +67,67 @@ def test_functions_of_the_facade_have_few_arguments():
         if len(own) > 10:
             many[name] = own
     assert many == {}
+
+
+N = 300
+P = np.linspace(0.03, 0.97, N)
+Y = (np.arange(N) * 0.618 % 1 < P).astype(int)
+MODELS = {"rf": P, "nb": P**2}
+SHAPES = {
+    "mapping": lambda: ((Y, MODELS), {}),
+    "pandas": lambda: ((Y, pd.DataFrame(MODELS)), {}),
+    "polars": lambda: ((Y, pl.DataFrame(MODELS)), {}),
+    "array with names": lambda: ((Y, np.c_[P, P**2]), {"names": ["rf", "nb"]}),
+    "columns of data": lambda: (("y", ["rf", "nb"]), {"data": pl.DataFrame({"y": Y, **MODELS})}),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_models_come_in_the_same_shapes_everywhere(shape):
+    arguments, options = SHAPES[shape]()
+    compared = calibrant.compare(*arguments, **options)
+    assert set(compared.assessments) == {"rf", "nb"}
+    assert list(calibrant.reliability_diagrams(*arguments, **options)) == ["rf", "nb"]
+    page = calibrant.report(*arguments, **options)
+    assert {one.name for one in page.summary.groups} == {"rf", "nb"}
+    assert page.summary.comparison is None or shape != "columns of data"
+    if "names" not in options:
+        found = calibrant.assess_by(*arguments, **options)
+        assert found["nb"].smooth_ece == pytest.approx(calibrant.smooth_ece(Y, P**2))
+
+
+@pytest.mark.parametrize(
+    ("call", "place"),
+    [
+        (lambda: calibrant.reliability_diagram(Y, P, title="mine"), r"`\.plot\(\)`"),
+        (lambda: calibrant.reliability_diagrams(Y, MODELS, color="C1"), r"`\.plot\(\)`"),
+        (lambda: calibrant.assess(Y, P, alpha=0.1), "confidence="),
+        (lambda: calibrant.smooth_ece(Y, P, weights=P), "sample_weight"),
+        (lambda: calibrant.assess(Y, P, n_bins=10), "expected_calibration_error"),
+        (lambda: calibrant.assess("y", "p", data={"y": Y, "p": P}, by="g"), "assess_by"),
+        (lambda: calibrant.smooth_ece(Y, P, confidence=0.9), "assess"),
+        (lambda: calibrant.assess(Y, P, on_invalidd="drop"), "on_invalid"),
+    ],
+)
+def test_a_keyword_of_another_function_is_refused_with_its_place(call, place):
+    with pytest.raises(TypeError, match=place):
+        call()
+
+
+def test_columns_whose_indexes_differ_are_refused_with_a_cure():
+    outcomes, predictions = pd.Series(Y), pd.Series(P).sample(frac=1.0, random_state=0)
+    with pytest.raises(calibrant.InputError, match=r"`y_prob\.loc\[y_true\.index\]`") as refused:
+        calibrant.smooth_ece(outcomes, predictions)
+    assert refused.value.argument == "y_prob"
+    with pytest.raises(calibrant.InputError, match="sample_weight"):
+        calibrant.smooth_ece(outcomes, P, sample_weight=predictions)
+    cured = calibrant.smooth_ece(outcomes, predictions.loc[outcomes.index])
+    assert cured == calibrant.smooth_ece(Y, P) == calibrant.smooth_ece(outcomes, P)
+
+
+def test_predictions_that_rank_backwards_and_one_outcome_are_said_in_words():
+    backwards = calibrant.assess(Y, 1.0 - P)
+    assert "are labels flipped?" in backwards.verdict
+    assert backwards.direction.auc == pytest.approx(roc_auc_score(Y, 1.0 - P))
+    assert not calibrant.assess(Y, P).direction.backwards
+    assert "all outcomes are 1" in calibrant.assess(np.ones(N), P).verdict

@@ -81,9 +81,7 @@ def test_pyright_sees_every_mistake(planted):
     settings = {"include": [planted.name], "extraPaths": [str(SOURCE)]}
     (planted.parent / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     command = [pyright, "--outputjson", "--pythonpath", sys.executable]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=planted.parent, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, cwd=planted.parent, check=False)
     reports = json.loads(done.stdout)["generalDiagnostics"]
     errors = [one["range"]["start"]["line"] + 1 for one in reports if one["severity"] == "error"]
     assert lines(errors) == MISTAKES

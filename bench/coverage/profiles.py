@@ -146,7 +146,7 @@ def perform(cell: tuple[str, int, bool], chunk: int) -> Held:
 
 def _decide(held: Held, y: Any, p: Floats, groups: Any, seed: int, population: Population) -> None:
     """Does each band hold its whole curve? What is lost is that of the maps that were learned."""
-    found = net_benefit(y, p, cluster=groups, thresholds=CURVE, seed=seed)
+    found = net_benefit(y, p, cluster=groups, thresholds=CURVE, random_state=seed)
     chance, at, weight = population.rows()
     share = weight / weight.sum()
     worth = share * (chance - (1.0 - chance) * (CURVE / (1.0 - CURVE))[:, None])

@@ -40,7 +40,7 @@ def study(samples: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         p, y = Path(folder, "p.npy"), Path(folder, "y.npy")
         for shape in SHAPES:
-            drawn = [datasets.generate(shape, ROWS, seed=seed) for seed in range(samples)]
+            drawn = [datasets.generate(shape, ROWS, random_state=seed) for seed in range(samples)]
             np.save(p, np.stack([one.p for one in drawn]))
             np.save(y, np.stack([one.y.astype(np.int64) for one in drawn]))
             for name in asked:

@@ -120,6 +120,8 @@ def test_classes(calibrant, tmp_path) -> None:
     words = ["--prob", "p_*", "--multiclass"]
     assert scanned(calibrant, path, *words, "confidence").n == 2
     assert list(scanned(calibrant, path, *words, "classwise")) == ["cat", "dog", "owl"]
+    joined = ["--prob", "p_cat,p_dog,p_owl", "--multiclass", "classwise"]
+    assert list(scanned(calibrant, path, *joined)) == ["cat", "dog", "owl"]
     assert list(scanned(calibrant, path, *words, "top-label")) == ["cat", "dog"]
     weighted = scanned(calibrant, path, *words, "confidence", "--weight", "w")
     assert weighted.total_weight == 3
@@ -138,6 +140,7 @@ def test_groups_weights_and_several_models(calibrant, parquet, rows) -> None:
     pyarrow.parquet.write_table(table, path)
     wide = scanned(calibrant, path, "--prob", "a", "--prob", "b")
     assert list(wide) == ["a", "b"]
+    assert list(scanned(calibrant, path, "--prob", "a, b")) == ["a", "b"]
     assert wide["b"] == cal.Sketch.from_arrays(rows["y"], rows["p"] / 2)
 
 

@@ -20,10 +20,10 @@ def test_outcomes_follow_the_true_curve(shape):
 
 @pytest.mark.parametrize("shape", datasets.SHAPES)
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(shape):
-    one, two = datasets.generate(shape, 500, seed=3), datasets.generate(shape, 500, seed=3)
+    one, two = (datasets.generate(shape, 500, random_state=3) for _ in range(2))
     assert one.p.tobytes() == two.p.tobytes()
     assert one.y.tobytes() == two.y.tobytes()
-    assert datasets.generate(shape, 500, seed=4).p.tobytes() != one.p.tobytes()
+    assert datasets.generate(shape, 500, random_state=4).p.tobytes() != one.p.tobytes()
     assert not one.p.flags.writeable
     assert one.to_dict()["n"] == 500
     assert shape in repr(one)

@@ -220,7 +220,7 @@ def test_what_sketches_have_settled_is_refused(settled: dict, name: str) -> None
 
 def test_tiny_groups_are_skipped_and_named() -> None:
     frame = pl.concat([_frame(300), _frame(1).with_columns(sex=pl.lit("<x>"))])
-    found = assess_by(data=frame, **COLUMNS, by="sex", margin=np.float32(0.1), seed=np.int64(0))
+    found = assess_by(data=frame, **COLUMNS, by="sex", margin=np.float32(0.1))
     (few,) = found.too_few
     assert few is found.groups[-1]
     assert (few.name, few.n, few.assessment, few.finding) == ("<x>", 1, None, TOO_FEW)
@@ -403,7 +403,7 @@ def test_bad_input() -> None:
     with refused("y_prob"):
         required_n(0.1, 0.5)
     with refused("seed"):
-        required_n(0.1, seed=None)
+        required_n(0.1, random_state=None)
     with refused("power"):
         required_n(0.1, power=80)
 

@@ -44,7 +44,7 @@ def compare(
     wanted = reading.prob or []
     by_class = reading.multiclass in ("top-label", "classwise")
     columns_are_models = len(wanted) > 1 or (
-        reading.multiclass is None and any(set(name) & set("*?[") for name in wanted)
+        reading.multiclass is None and any(set(name) & set("*?[,") for name in wanted)
     )
     grouped = bool(grouping.by) or grouping.per_file
     if on is None and not (columns_are_models and not (grouped and reading.multiclass)):

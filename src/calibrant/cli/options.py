@@ -213,8 +213,8 @@ class Reading:
     Columns
     -------
     prob : NAME
-        Column of predictions. Repeat it for several models. [found by its name: p, prob, score,
-        confidence]
+        Column of predictions. Several models or classes: repeat it, join names with commas, or write a
+        pattern such as 'p_*'. [found by its name: p, prob, score, confidence]
     label : NAME
         Column of outcomes. [found by its name: y, label, target, correct]
     weight : NAME

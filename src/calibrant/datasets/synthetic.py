@@ -37,7 +37,7 @@ class Synthetic:
 
     Examples
     --------
-    >>> drawn = generate("overconfident", 100, seed=1)
+    >>> drawn = generate("overconfident", 100, random_state=1)
     >>> drawn.n, float(drawn.truth(np.array([0.5]))[0])
     (100, 0.5)
     """
@@ -123,20 +123,20 @@ _DRAWN: Mapping[str, tuple[Callable[[np.random.Generator, int], Floats], Curve]]
 SHAPES: tuple[str, ...] = ("paper_sine", *_DRAWN, "clustered")
 
 
-def generate(shape: str, n: int = 1000, *, seed: int = 0) -> Synthetic:
+def generate(shape: str, n: int = 1000, *, random_state: int = 0) -> Synthetic:
     """Draw predictions and outcomes of a shape whose true curve is known.
 
     Parameters
     ----------
     shape : str
         ``"paper_sine"`` is the very sample of the paper's synthetic figure when n is 1000 and
-        seed is 0; ``"sine"`` has the same law. ``"calibrated"``, ``"overconfident"``,
+        `random_state` is 0; ``"sine"`` has the same law. ``"calibrated"``, ``"overconfident"``,
         ``"lattice"`` (tenths), ``"rare_events"`` (0.2%, predicted at twice that), ``"end_heavy"``
         (half of the rows at exactly 1), ``"clustered"`` (groups of rows that share one outcome).
     n : int
         Rows.
-    seed : int
-        The same shape, n and seed give the same bytes.
+    random_state : int
+        The same shape, n and number give the same bytes.
 
     Returns
     -------
@@ -154,6 +154,7 @@ def generate(shape: str, n: int = 1000, *, seed: int = 0) -> Synthetic:
     """
     require_choice("shape", shape, tuple(SHAPES))
     require_count("n", n)
+    seed = require_seed(random_state, "random_state")
     if shape == "paper_sine":
         return _paper_sine(n, seed)
     if shape == "clustered":
@@ -166,8 +167,10 @@ def generate(shape: str, n: int = 1000, *, seed: int = 0) -> Synthetic:
 
 def _paper_sine(n: int, seed: int) -> Synthetic:
     # The paper's notebook draws with the legacy generator, prediction and chance by turns.
-    if require_seed(seed) >= 1 << 32:
-        raise InputError("`seed` must be below 2**32 for 'paper_sine'.", argument="seed")
+    if seed >= 1 << 32:
+        raise InputError(
+            "`random_state` must be below 2**32 for 'paper_sine'.", argument="random_state"
+        )
     drawn = np.random.RandomState(seed).rand(n, 2)
     p = np.ascontiguousarray(drawn[:, 0])
     return _frozen("paper_sine", p, drawn[:, 1] > 1 - _sine(p), _sine, None, seed)

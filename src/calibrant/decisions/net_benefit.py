@@ -183,7 +183,7 @@ def net_benefit(
     cluster: Any = None,
     recalibrator: Recalibrator | None = None,
     confidence: float = CONFIDENCE,
-    seed: int = 0,
+    random_state: int = 0,
     **options: Unpack[InputOptions],
 ) -> NetBenefit:
     """Net benefit at each threshold; see `calibrant.decision_curve`, which draws it.
@@ -197,7 +197,7 @@ def net_benefit(
     (True, True)
     """
     require_confidence(confidence)
-    require_seed(seed)
+    seed = require_seed(random_state, "random_state")
     if recalibrator is not None:
         require_map(recalibrator, "recalibrator")
     at = DEFAULT_THRESHOLDS if thresholds is None else require_thresholds(thresholds)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE, is_number, require_choice, require_confidence
 from calibrant.data.cell_sums import Columns
 from calibrant.data.columns import require_each
-from calibrant.data.rows import InputOptions, Rows, as_rows
+from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Stacked, is_summed
@@ -30,7 +30,7 @@ from calibrant.inference.direction import direction_of
 from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.inference.scores import scores_of
+from calibrant.inference.scores import ClassScores, scores_of
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.smooth_ece import smooth_ece_result
@@ -150,6 +150,9 @@ def assess(
         sketch, clusters, pairs=pairs, margin=margin, confidence=confidence
     )
     _warn_of_few_units(test, stacklevel=3)
+    ways = reading.get("multiclass"), reading.get("classes")
+    if pairs is not None and y_prob is not None and has_classes(y_prob, *ways):
+        assessment = replace(assessment, classes=ClassScores.of(y_true, y_prob, **reading))
     if asked is None:
         return assessment
     sample = Sample(sketch, assessment, pairs, codes, () if stacked is None else stacked)

@@ -9,7 +9,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, require_confidence, require_count, require_seed
+from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant.data.arrays import as_column
 from calibrant.data.rows import (
     InputOptions,
@@ -55,7 +55,6 @@ def assess_by(
     confidence: float = CONFIDENCE,
     correction: Correction = "holm",
     limit: int | None = None,
-    seed: int = 0,
     scale: str | Scale | None = None,
     profile: str | Profile | None = None,
     **options: Unpack[InputOptions],
@@ -77,7 +76,7 @@ def assess_by(
         names. Of Sketches, some of their columns: the others are added up.
     cluster : array or str, optional
         What makes rows dependent; see `assess`. With `data` or Sketches, the name of a column.
-    margin, confidence, seed, scale
+    margin, confidence, scale
         As in `assess`.
     correction : {"holm", "bh", "bonferroni", "none"}
         For the number of groups. "holm" keeps the chance of any false finding below 1 - `confidence`;
@@ -114,7 +113,6 @@ def assess_by(
     require_correction(correction)
     if limit is not None:
         require_count("limit", limit)
-    seed = require_seed(seed)
     asked = None if profile is None else as_profile(profile)
     if by is None and data is None and _has_models(y_prob, options):
         y_true, y_prob, by, cluster, options = _models(y_true, y_prob, cluster, scale, options)
@@ -132,7 +130,7 @@ def assess_by(
     samples = _Samples(parts, rows, cluster)
     warn_of_hard_labels(samples.totals.values(), stacklevel=3)
     names = tuple(name for name in sketches.by if unit is None or name != unit)
-    groups = _assessed(names, samples, margin, float(confidence), correction, seed)
+    groups = _assessed(names, samples, margin, float(confidence), correction)
     if asked is None:
         return groups
 
@@ -151,7 +149,6 @@ def _assessed(
     margin: float | None,
     confidence: float,
     correction: Correction,
-    seed: int,
 ) -> GroupAssessments:
     totals = samples.totals
     number = 1 if correction == "none" else sum(sketch.n >= 2 for sketch in totals.values())
@@ -201,7 +198,6 @@ def _assessed(
         correction=correction,
         clustered=samples.cluster is not None,
         confidence=confidence,
-        seed=seed,
         sketches=totals,
     )
 

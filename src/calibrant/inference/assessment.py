@@ -14,7 +14,7 @@ from calibrant.inference.calibration_test import Interval, NoiseFloor
 from calibrant.inference.direction import NO_DIRECTION, Direction
 from calibrant.inference.observed_expected import Ratio
 from calibrant.inference.profile import Profiled
-from calibrant.inference.scores import UNLIMITED, Score
+from calibrant.inference.scores import UNLIMITED, ClassScores, Score
 from calibrant.measures.result_record import frame_of, plain
 from calibrant.measures.smooth_ece import Certificate
 
@@ -89,6 +89,9 @@ class Assessment:
         Of one of several groups (`assess_by`), adjusted for their number. The finding is then by this one.
     profile : Profiled or None
         The numbers of a profile, if one was asked for.
+    classes : ClassScores or None
+        Scores of the whole distribution, where arrays of class probabilities were given; all else is of
+        the confidence in the likeliest class.
 
     Examples
     --------
@@ -121,6 +124,7 @@ class Assessment:
     margin: float | None = None
     p_value_adjusted: float | None = None
     profile: Profiled | None = None
+    classes: ClassScores | None = None
 
     @property
     def level(self) -> float:
@@ -210,7 +214,14 @@ class Assessment:
         if self.miscalibrated:
             for region in self.direction.regions[:MOST_SHOWN]:
                 rows.append(("  predictions", f"{region.ends}: {region.error}"))
-        for name, score in (("Brier score", self.brier), ("log loss", self.log_loss)):
+        if self.classes is not None:
+            rows += [
+                ("all classes: log loss", decimals(self.classes.log_loss)),
+                ("  Brier score", decimals(self.classes.brier)),
+                ("  accuracy", decimals(self.classes.accuracy)),
+            ]
+        of = "" if self.classes is None else "confidence: "
+        for name, score in ((f"{of}Brier score", self.brier), (f"{of}log loss", self.log_loss)):
             parts = f"{decimals(score.calibration)} calibration + {decimals(score.refinement)} refinement"
             skill = (
                 "none: one outcome only"
@@ -288,8 +299,9 @@ class Assessment:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON; numbers that are not finite are None."""
         values = {item.name: plain(getattr(self, item.name)) for item in fields(self)}
-        if self.profile is None:
-            del values["profile"]
+        for name in ("profile", "classes"):
+            if getattr(self, name) is None:
+                del values[name]
         return {
             "schema": SCHEMA_VERSION,
             "verdict": self.verdict,

@@ -120,8 +120,8 @@ class GroupAssessments(Mapping[Any, Assessment]):
         For the number of groups: "holm", "bh", "bonferroni" or "none".
     clustered : bool
         True where rows were taken to depend on each other.
-    confidence, seed : float, int
-        As they were asked for.
+    confidence : float
+        As it was asked for.
     sketches : mapping of key to Sketch
         The rows of each group.
 
@@ -139,7 +139,6 @@ class GroupAssessments(Mapping[Any, Assessment]):
     correction: Correction
     clustered: bool
     confidence: float
-    seed: int
     sketches: Mapping[Any, Sketch]
 
     @cached_property
@@ -301,7 +300,6 @@ class GroupAssessments(Mapping[Any, Assessment]):
             "correction": self.correction,
             "tested": len(self),
             "confidence": self.confidence,
-            "seed": self.seed,
             "random_effects": None if model is None else model.to_dict(),
             "groups": [group.to_dict() for group in self.groups],
         }

@@ -68,7 +68,7 @@ def required_n(
     *,
     confidence: float = CONFIDENCE,
     power: float = 0.8,
-    seed: int = 0,
+    random_state: int = 0,
     from_logits: bool = False,
     percent: bool = False,
     on_invalid: Literal["raise", "drop"] = "raise",
@@ -86,7 +86,7 @@ def required_n(
         Confidence of the interval.
     power : float
         Probability that the interval ends within the margin, if the predictor is calibrated.
-    seed : int
+    random_state : int
         Seed of the simulation.
     from_logits, percent, on_invalid
         How to read the predictions; see `InputOptions`.
@@ -123,7 +123,7 @@ def required_n(
     require_margin(margin)
     if not is_number(power) or not 0.0 < power < 1.0:
         raise invalid("power", "be between 0 and 1", power)
-    require_seed(seed)
+    seed = require_seed(random_state, "random_state")
     margin, confidence, power = float(margin), float(confidence), float(power)
     if y_prob is None:
         p = (np.arange(NODES) + 0.5) / NODES

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.classes import as_class_probabilities
 from calibrant.data.fill import mean_log_loss
 from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.inference.residuals import cell_positions
 from calibrant.measures._chains import pooled
 
-__all__ = ["UNLIMITED", "Score", "brier_score", "log_loss", "scores_of"]
+__all__ = ["UNLIMITED", "ClassScores", "Score", "brier_score", "log_loss", "scores_of"]
 
 Floats = NDArray[np.float64]
 
@@ -51,6 +54,58 @@ class Score:
     refinement: float
     skill: float
     at_most: float | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """Mean losses of the whole distribution over the classes, and the accuracy of the likeliest one.
+
+    Attributes
+    ----------
+    log_loss : float
+        Mean of -log p of the true class. As in scikit-learn, p is at least the spacing of floats at 1.
+    brier : float
+        Mean squared distance of the distribution from the outcome, summed over the classes: up to 2.
+    accuracy : float
+        Share of the rows whose likeliest class is the true one.
+    """
+
+    log_loss: float
+    brier: float
+    accuracy: float
+
+    @classmethod
+    def of(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        sample_weight: Any = None,
+        from_logits: bool = False,
+        classes: Sequence[Any] | None = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
+        **_: Any,
+    ) -> ClassScores:
+        """Scores of class probabilities, a block of rows at a time."""
+        matrix = as_class_probabilities(
+            y_true,
+            y_prob,
+            sample_weight=sample_weight,
+            from_logits=from_logits,
+            classes=classes,
+            on_invalid=on_invalid,
+        )
+        top, _predicted = matrix.top()
+        losses = np.empty((matrix.n, 2))
+        for rows, block in matrix.blocks():
+            spacing = np.finfo(block.dtype).eps
+            labels = np.maximum(matrix.labels[rows], 0)  # of rows that are left out, any
+            p = block[np.arange(len(labels)), labels].astype(np.float64)
+            losses[rows, 0] = -np.log(np.clip(p, spacing, 1.0))
+            losses[rows, 1] = np.einsum("ij,ij->i", block, block, dtype=np.float64) - 2.0 * p + 1.0
+        kept = losses if top.kept is None else losses[top.kept]
+        log_loss, brier = np.average(kept, axis=0, weights=top.weight).tolist()
+        return cls(log_loss, brier, top.base_rate)
 
 
 def scores_of(sketch: Sketch, pairs: Rows | None = None) -> tuple[Score, Score]:

@@ -205,7 +205,7 @@ def decision_curve(
             cluster=cluster,
             recalibrator=recalibrator,
             confidence=confidence,
-            seed=random_state,
+            random_state=random_state,
             **reading,
         )
     )

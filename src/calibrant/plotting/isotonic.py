@@ -9,7 +9,13 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, generator, require_confidence, require_count
+from calibrant._arguments import (
+    CONFIDENCE,
+    generator,
+    require_confidence,
+    require_count,
+    require_seed,
+)
 from calibrant._format import decimals
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
@@ -128,7 +134,7 @@ def isotonic_diagram(
     confidence: float = CONFIDENCE,
     resamples: int = 1000,
     attributes: bool = False,
-    seed: int = 0,
+    random_state: int = 0,
     **options: Unpack[InputOptions],
 ) -> IsotonicDiagram:
     """Isotonic (CORP) reliability diagram, with its consistency band.
@@ -145,8 +151,8 @@ def isotonic_diagram(
         How many sets of outcomes are drawn for the band.
     attributes : bool
         Add climatology, the line of no skill and the area with skill (the attributes diagram).
-    seed : int
-        The same input and seed give the same bytes.
+    random_state : int
+        The same input and number give the same bytes.
     **options
         How to read the arrays (see `InputOptions`).
 
@@ -164,6 +170,7 @@ def isotonic_diagram(
     rows = as_points(y_true, y_prob, **options)
     weight = rows.mass.sum(axis=1)
     parts = corp_decomposition(rows)
+    seed = require_seed(random_state, "random_state")
     at, low, high = _consistency(rows, confidence, resamples, seed)
     return IsotonicDiagram(
         prediction=rows.p,

@@ -8,7 +8,13 @@ from typing import Any, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, generator, require_confidence, require_count
+from calibrant._arguments import (
+    CONFIDENCE,
+    generator,
+    require_confidence,
+    require_count,
+    require_seed,
+)
 from calibrant._format import decimals
 from calibrant.errors import CalibrantError, InputError, TooFewRows
 from calibrant.plotting.artists import band, line
@@ -156,7 +162,7 @@ def map_diagram(
     cluster: Any = None,
     confidence: float = CONFIDENCE,
     resamples: int = 200,
-    seed: int = 0,
+    random_state: int = 0,
     **options: Unpack[FitOptions],
 ) -> MapDiagram:
     """A map learned from rows, what it does to each prediction, how sure that is, and what it gains.
@@ -178,7 +184,7 @@ def map_diagram(
         Confidence of the band at each point, and of the interval of the gain.
     resamples : int
         How often rows are drawn again for the band.
-    seed : int
+    random_state : int
         Seed of the draws and of the folds.
 
     Returns
@@ -203,6 +209,7 @@ def map_diagram(
     """
     require_confidence(confidence)
     require_count("resamples", resamples, least=20)
+    seed = require_seed(random_state, "random_state")
     alone = isinstance(y_true, Recalibrator)
     made = y_true if alone else AdaptiveRecalibrator() if recalibrator is None else recalibrator
     if isinstance(made, ClassRecalibrator) or getattr(made, "kind", None) == "randomized":
