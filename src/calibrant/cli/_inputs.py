@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+import calibrant as cal
 from calibrant._arguments import require_choice
 from calibrant.cli.errors import COLUMN_OF
 from calibrant.cli.options import Grouping, Measuring, Reading, as_numbers
@@ -315,8 +316,6 @@ class Arrays:
         self, by: Sequence[str], scale: str, cluster_name: str | None = None
     ) -> Sketch | Sketches:
         """Sketches by group, and by cluster where that has a name."""
-        import calibrant as cal
-
         (y_prob,) = self.y_probs.values()
         columns = {**self.values, "y_prob": y_prob}
         columns |= {f"by {name}": self.columns[name] for name in by}
@@ -476,8 +475,6 @@ def _scan(
     checkpoint: str | None,
 ) -> Samples:
     """Sketches of rows."""
-    import calibrant as cal
-
     reading, prob = source.reading, list(columns.prob)
     more: dict[str, Any] = {
         "sample_weight": columns.weight,
@@ -510,8 +507,6 @@ def _of_sketches(
 
 def _read_sketches(source: Source, grouping: Grouping, measuring: Measuring) -> Samples:
     """Sketches that were saved, rolled up to the groups that are asked for, and added up."""
-    import calibrant as cal
-
     roles = [("by", name) for name in grouping.columns]
     roles += [("cluster", measuring.cluster)] if measuring.cluster else []
     total: Any = 0

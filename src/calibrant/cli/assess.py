@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
+import calibrant as cal
 from calibrant._format import decimals, p_text
 from calibrant.cli.errors import LIMIT_EXCEEDED, LIMIT_NOT_SHOWN
 from calibrant.cli.options import Grouping, Measuring, Profiling, Reading, as_numbers, verb
@@ -111,8 +112,6 @@ def assessed(
     limit: int | None = None,
 ) -> Any:
     """Assessment of all rows, or GroupAssessments of every group."""
-    import calibrant as cal
-
     scale = measuring.scale if measuring.scale != "probability" else None
     settings: dict[str, Any] = {"confidence": measuring.confidence, "scale": scale}
     settings["profile"] = profile = _profile(samples, profiling, ())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import calibrant as cal
 from calibrant.cli.options import verb
-from calibrant.cli.output import show_json, show_text
+from calibrant.cli.output import show_result
 
 __all__ = ["audit"]
 
@@ -41,8 +42,6 @@ def audit(
     confidence : SHARE
         Of the simultaneous intervals. [0.95]
     """
-    import calibrant as cal
-
     found = cal.find_groups(
         data=_table(files),
         y_true=label,
@@ -52,10 +51,7 @@ def audit(
         n_bins=n_bins,
         confidence=confidence,
     )
-    if json:
-        show_json(found.to_dict())
-    else:
-        show_text(found)
+    show_result(found, json=json)
 
 
 def _table(files: list[str]) -> dict[str, Any]:

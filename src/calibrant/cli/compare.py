@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import calibrant as cal
 from calibrant.cli.options import Grouping, Measuring, Reading, verb
-from calibrant.cli.output import listed, note, show_json, show_text, shown
+from calibrant.cli.output import listed, note, show_result, shown
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,13 +62,8 @@ def compare(
 
         found = compare_by(*arguments, **settings)
     else:
-        import calibrant as cal
-
         found = cal.compare(*arguments, scale=measuring.scale, **settings)
-    if json:
-        show_json(found.to_dict())
-    else:
-        show_text(found)
+    show_result(found, json=json)
 
 
 def _matched(source: Source, grouping: Grouping, measuring: Measuring, on: str | None) -> Arrays:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+import calibrant as cal
 from calibrant._format import decimals
 from calibrant.cli.errors import LIMIT_NOT_SHOWN, in_command_words
 from calibrant.cli.options import Grouping, Measuring, Picture, Reading, as_numbers, verb
@@ -43,18 +44,10 @@ def decide(
     output : FILE
         Draw the curve: .svg, .pdf or .png.
     """
-    import calibrant as cal
-
     samples, path = _read(files, reading, grouping, measuring, output)
-    settings: dict[str, Any] = {"confidence": measuring.confidence}
-    if thresholds is not None:
-        settings["thresholds"] = as_numbers(thresholds, "thresholds")
-    curves = _of_groups(samples, lambda key, own: cal.decision_curve(**own, **settings))
-    if json:
-        _show_json(curves)
-    else:
-        for key, curve in curves.items():
-            show_text(f"{samples.named(key)}: {curve}\n" if key else curve)
+    settings = {"thresholds": as_numbers(thresholds, "thresholds")}
+    curves = _of_groups(samples, cal.decision_curve, measuring, settings)
+    _show(curves, samples, str, json=json)
     if path is not None:
         named = {shown(key) or "all rows": curve for key, curve in curves.items()}
         save_picture(named, path, picture, "grid")
@@ -85,19 +78,10 @@ def certify(
     side : -
         Act above a threshold, below one, or both, with the band between left to a human. [above]
     """
-    import calibrant as cal
-
     samples, _ = _read(files, reading, grouping, measuring)
-    settings: dict[str, Any] = {"risk": risk, "side": side, "confidence": measuring.confidence}
-    found = _of_groups(
-        samples,
-        lambda key, own: cal.certify(**own, abstained=samples.abstained.get(key, 0), **settings),
-    )
-    if json:
-        _show_json(found)
-    else:
-        for key, one in found.items():
-            show_text(f"{samples.named(key)}: {one.sentence}" if key else one.sentence)
+    settings = {"risk": risk, "side": side}
+    found = _of_groups(samples, cal.certify, measuring, settings, abstentions=True)
+    _show(found, samples, lambda one: one.sentence, json=json)
     failed = len(samples.groups) - sum(one.certified for one in found.values())
     if failed:
         if samples.by:
@@ -125,20 +109,12 @@ def selective(
     output : FILE
         Draw the curve: .svg, .pdf or .png.
     """
-    import calibrant as cal
-
     samples, path = _read(files, reading, grouping, measuring, output)
     if path is not None and len(samples.groups) > 1:
         raise InputError("`output` draws one group; there are several.", argument="output")
-    settings: dict[str, Any] = {"confidence": measuring.confidence}
-    found = _of_groups(
-        samples,
-        lambda key, own: cal.selective(**own, abstained=samples.abstained.get(key, 0), **settings),
-    )
-    if json:
-        _show_json(found)
-    elif not samples.by:
-        show_text(found[()])
+    found = _of_groups(samples, cal.selective, measuring, {}, abstentions=True)
+    if json or not samples.by:
+        _show(found, samples, str, json=json)
     else:
         by = ", ".join(samples.by)
         numbers: dict[str, Callable[[Any], str]] = {
@@ -172,12 +148,20 @@ def _read(
     return read_samples(source, grouping, measuring), path
 
 
-def _of_groups(samples: Samples, call: Callable[[Key, dict[str, Any]], Any]) -> dict[Key, Any]:
+def _of_groups(
+    samples: Samples,
+    function: Callable[..., Any],
+    measuring: Measuring,
+    settings: dict[str, Any],
+    *,
+    abstentions: bool = False,
+) -> dict[Key, Any]:
     """Result for each group; groups with too few rows are left out and named."""
     results = {}
     for key, own in samples.groups.items():
+        more = {"abstained": samples.abstained.get(key, 0)} if abstentions else {}
         try:
-            results[key] = call(key, own)
+            results[key] = function(**own, **more, **settings, confidence=measuring.confidence)
         except TooFewRows as error:
             if not samples.by:
                 raise
@@ -187,9 +171,14 @@ def _of_groups(samples: Samples, call: Callable[[Key, dict[str, Any]], Any]) -> 
     return results
 
 
-def _show_json(results: dict[Key, Any]) -> None:
-    """The result, or of groups a list of results with the name of each group."""
-    if list(results) == [()]:
+def _show(
+    results: dict[Key, Any], samples: Samples, text: Callable[[Any], str], *, json: bool
+) -> None:
+    """Print each result under its group; as JSON a result, or a list with the name of each group."""
+    if not json:
+        for key, one in results.items():
+            show_text(f"{samples.named(key)}: {text(one)}" if key else text(one))
+    elif list(results) == [()]:
         show_json(results[()].to_dict())
     else:
         show_json([{"group": shown(key), **one.to_dict()} for key, one in results.items()])

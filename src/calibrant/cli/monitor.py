@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import calibrant as cal
 from calibrant._format import p_text
 from calibrant.cli.errors import LIMIT_EXCEEDED
 from calibrant.cli.options import Grouping, Reading, verb
@@ -57,7 +58,6 @@ def monitor(
     fail_on_alarm : -
         Exit with 3 on an alarm.
     """
-    import calibrant as cal
     from calibrant.cli._inputs import Source
 
     if reading.weight is not None or reading.outcomes == "soft":

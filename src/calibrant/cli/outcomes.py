@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import calibrant as cal
 from calibrant._arguments import CONFIDENCE
 from calibrant.cli.options import Picture, Reading, verb
-from calibrant.cli.output import open_in_browser, show_json, show_text, target, write
+from calibrant.cli.output import open_in_browser, show_json, show_result, show_text, target, write
 from calibrant.cli.plot import PICTURES
 from calibrant.errors import InputError
 
@@ -67,8 +68,6 @@ def survival(
     output : FILE
         Reliability diagram (.svg, .pdf, .png) or report (.html, .md, .json).
     """
-    import calibrant as cal
-
     names = {"time": time, "event": event, "risk": risk, "strata": strata}
     source, columns = _columns(files, names)
     settings: dict[str, Any] = {**columns, "horizon": horizon, "cause": cause}
@@ -122,13 +121,11 @@ def quantiles(
     output : FILE
         Diagram of the coverage (.svg, .pdf, .png) or report (.html, .md, .json).
     """
-    import calibrant as cal
-
     levels = _levels(quantile)
     source, columns = _columns(files, {"y": label, **levels})
     forecasts = {level: columns[level] for level in levels}
     found = cal.quantiles.assess(columns["y"], forecasts, confidence=confidence)
-    _show(found, json)
+    show_result(found, json=json)
     _write(
         output,
         source,
@@ -180,15 +177,13 @@ def distributions(
     """
     import numpy as np
 
-    import calibrant as cal
-
     source, columns = _columns(files, {"y": label, "mean": mean, "sd": sd})
     if samples is not None:
         members = source.predictions(samples, ())
         ensemble = _columns(files, dict(zip(members, members, strict=True)))[1]
         columns["samples"] = np.column_stack([ensemble[name] for name in members])
     found = cal.distributions.assess(**columns, confidence=confidence)
-    _show(found, json)
+    show_result(found, json=json)
     _write(
         output,
         source,
@@ -216,25 +211,18 @@ def _columns(
 ) -> tuple[Source, dict[Any, Any]]:
     """The files, and the columns that were named, by argument."""
     from calibrant.cli._inputs import Source
+    from calibrant.io.request import require_columns
     from calibrant.io.rows import read_table
 
     source = Source.of(files, Reading())
     source.require_rows("this")
     wanted = {argument: name for argument, name in names.items() if name is not None}
-    for name in wanted.values():
-        source.require_column(name)
+    require_columns(wanted.values(), source.columns, source.names[0])
     table = read_table(source.files)
     arrays = {
         argument: table[name].to_numpy(zero_copy_only=False) for argument, name in wanted.items()
     }
     return source, arrays
-
-
-def _show(found: Any, json: bool) -> None:
-    if json:
-        show_json(found.to_dict())
-    else:
-        show_text(found)
 
 
 def _write(

@@ -24,6 +24,7 @@ __all__ = [
     "open_in_browser",
     "printable",
     "show_json",
+    "show_result",
     "show_table",
     "show_text",
     "shown",
@@ -109,6 +110,14 @@ def show_json(document: Any) -> None:
     from calibrant.measures.result_record import plain
 
     print(json.dumps(plain(document), indent=2, allow_nan=False))
+
+
+def show_result(result: Any, *, json: bool) -> None:
+    """Print a result: its `to_dict()` as JSON, or its text."""
+    if json:
+        show_json(result.to_dict())
+    else:
+        show_text(result)
 
 
 def show_table(

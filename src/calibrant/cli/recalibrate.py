@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import calibrant as cal
 from calibrant._format import decimals, distinct_parts, percent
 from calibrant.cli.errors import COLUMN_OF
 from calibrant.cli.options import FORMS, Measuring, Reading, verb
@@ -72,7 +73,6 @@ def _learn(
     source: Source, method: str | None, output: str, measuring: Measuring, picture: str | None
 ) -> None:
     """Learn the map of all rows, judge it on held-out rows, and write it."""
-    import calibrant as cal
     from calibrant.cli.plot import PICTURES
     from calibrant.recalibration.learned_map import make_map
 
@@ -205,7 +205,6 @@ def _apply(source: Source, map_path: str, output: str) -> None:
     import numpy as np
     import pyarrow
 
-    import calibrant as cal
     from calibrant.cli._inputs import RECALIBRATED
     from calibrant.data.rows import as_rows
     from calibrant.io.rows import read_table

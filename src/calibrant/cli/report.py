@@ -6,6 +6,7 @@ import shlex
 import sys
 from typing import Any
 
+import calibrant as cal
 from calibrant.cli.options import Grouping, Measuring, Profiling, Reading, verb
 from calibrant.cli.output import listed, note, open_in_browser, shown, target, write
 
@@ -37,7 +38,6 @@ def report(
     output : FILE
         .html, .md or .json. [report.html]
     """
-    import calibrant as cal
     from calibrant.cli._inputs import CLASSES
     from calibrant.cli.assess import assessed, read_profiled
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+import calibrant as cal
 from calibrant.cli.options import Grouping, Measuring, Reading, verb
 from calibrant.cli.output import LONGEST_PATH, count, note, printable, target
 from calibrant.errors import InputError
@@ -130,8 +131,6 @@ def sql(
         return
     if by or weight or label != "y":
         raise InputError("`apply` takes the column of predictions alone.", argument="apply")
-    import calibrant as cal
-
     learned: Any = cal.load_recalibrator(apply)
     typer.echo(learned.to_sql(prob, dialect).text)
 
@@ -166,7 +165,6 @@ def _with_abstentions(samples: Samples, sketches: Any) -> Any:
 def _write(result: Any, output: str, checkpoint: str | None = None) -> None:
     import os
 
-    import calibrant as cal
     from calibrant.data.rows import ABSTAINED
 
     sketches = list(result.groups.values())
