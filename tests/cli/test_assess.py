@@ -225,7 +225,7 @@ def test_a_log_is_read_by_question(calibrant, answers) -> None:
 def test_mistakes_with_logs(calibrant, answers, tmp_path) -> None:
     for words, text in [
         (("--pos-label", "yes"), "`--pos-label`"),
-        (("--by", "modell"), "'model'"),
+        (("--by", "modell"), 'Did you mean "model"'),
         (("--prob", "a", "--prob", "b"), "`--prob`"),
         (("--words", "likely"), "`--words`"),
         (("--words", "likely=x"), "`--words`"),

@@ -193,8 +193,8 @@ def test_sketches_merge(calibrant, tmp_path, parquet) -> None:
     assert from_json(done.out)["good"].n == 400
     for words, text in [
         (("merge", one, parquet, "-o", "-"), "rows and sketch"),
-        (("merge", one, days, "-o", "-"), "'model'"),
-        (("merge", one, both, "-o", "-"), "'day', 'model'"),
+        (("merge", one, days, "-o", "-"), "by model and by day"),
+        (("merge", one, both, "-o", "-"), "by day, model"),
         (("merge", days, scaled, "-o", "-"), "scale"),
         (("merge", one, "-o", tmp_path / "x.txt"), "x.txt"),
         (("assess", one, "--by", "day"), "`--by`"),
