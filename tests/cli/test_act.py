@@ -115,7 +115,7 @@ def test_decide_prints_and_draws(calibrant, parquet, rows, tmp_path) -> None:
     assert (done.code, "net benefit" in done.out) == (0, True)
     found = calibrant(*words, "--json").json
     expected = cal.decision_curve(rows["y"], rows["p"], thresholds=[0.1, 0.3])
-    assert found["value"] == pytest.approx(expected.net_benefit, abs=1e-3)
+    assert found["value"] == pytest.approx(expected.benefit.value, abs=1e-3)
     groups = calibrant(*words, "--by", "model", "-o", tmp_path / "two.svg")
     assert (groups.code, "model good: " in groups.out) == (0, True)
     for wrong in ("0", "a"):
