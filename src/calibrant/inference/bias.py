@@ -116,7 +116,7 @@ def bias_by(
     >>> y = rng.random(4000) < 0.3 + 0.2 * (age > 65)
     >>> found = bias_by(age, y, p, name="age", n_bins=4)
     >>> print(found.bins[-1].label, found.p_value < 0.001)
-    65 to 80 True
+    65 to 79.97 True
     """
     require_confidence(confidence)
     require_count("n_bins", n_bins)

@@ -379,7 +379,7 @@ class MonitorState:
         return float(np.logaddexp.reduce([*self.log_shares.values()])) if self.processes else 0.0
 
     def result(self, level: float) -> MonitorResult:
-        """What is known after the latest batch."""
+        """Evidence after the latest batch."""
         groups: list[GroupEvidence] = []
         if self.by is not None:
             for name, one in self.processes.items():
