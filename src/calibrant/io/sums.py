@@ -554,26 +554,36 @@ def _stacked(request: Request, ordered: NDArray[np.int64], sums: list[NDArray[An
     for first, last in pairwise(np.unique([0, *cuts, ordered.size]).tolist()):
         own = sizes[first:last]
         shifts = bounds[ordered[first:last]] - (np.cumsum(own) - own)
-        entry = np.repeat(shifts, own) + np.arange(own.sum())
-        owner = np.repeat(np.arange(first, last), own)
-        slot = places[entry] % request.slots
+        if (shifts == shifts[0]).all():  # they are in this order already
+            entry: Any = slice(shifts[0], shifts[0] + own.sum())
+        else:
+            entry = np.repeat(shifts, own) + np.arange(own.sum())
+        slot = places[entry] - np.repeat(ordered[first:last] * request.slots, own)
+        owner, values = np.repeat(np.arange(first, last), own), [c[entry] for c in columns]
         is_row = slot < request.cell_slots
-        for broken in np.flatnonzero(~is_row).tolist():
-            reason = REASONS[int(slot[broken]) - request.cell_slots]
-            refused.setdefault(int(owner[broken]), {})[reason] = int(columns[0][entry[broken]])
-        entry, owner, slot = entry[is_row], owner[is_row], slot[is_row]
+        if not is_row.all():
+            for broken in np.flatnonzero(~is_row).tolist():
+                reason = REASONS[int(slot[broken]) - request.cell_slots]
+                refused.setdefault(int(owner[broken]), {})[reason] = int(values[0][broken])
+            owner, slot, *values = (column[is_row] for column in (owner, slot, *values))
         cell = slot >> 1
-        is_new = (np.diff(cell, prepend=-1) != 0) | (np.diff(owner, prepend=-1) != 0)
-        place = 2 * (np.cumsum(is_new) - 1) + (slot & 1)
-        made[0].append(np.bincount(owner[is_new] - first, minlength=last - first))
-        made[1].append(cell[is_new])
-        for column, tables in zip(columns, made[2:], strict=True):
-            table = np.zeros((int(is_new.sum()), 2), column.dtype)
-            table.reshape(-1)[place] = column[entry]
+        is_new = np.ones(cell.size, np.bool_)
+        is_new[1:] = cell[1:] != cell[:-1]
+        is_new[1:] |= owner[1:] != owner[:-1]
+        new = np.flatnonzero(is_new)
+        place = np.cumsum(is_new)
+        place += place + (slot & 1) - 2
+        made[0].append(np.bincount(owner[new] - first, minlength=last - first))
+        made[1].append(cell[new])
+        for column, tables in zip(values, made[2:], strict=True):
+            table = np.zeros((new.size, 2), column.dtype)
+            table.reshape(-1)[place] = column
             tables.append(table)
     sums.clear()
+    values.clear()
     del places, columns
-    cells_of, cells, *wide = (np.concatenate(made.pop(0)) for _ in range(len(made)))
+    pieces = (made.pop(0) for _ in range(len(made)))
+    cells_of, cells, *wide = (p[0] if len(p) == 1 else np.concatenate(p) for p in pieces)
     require_room(int(wide[0].max(initial=0)), request.offset_bits)
     starts = np.concatenate([[0], np.cumsum(cells_of)])
     return Stacked(starts, Columns(cells, *wide), request.nodes, request.scale, refused)
