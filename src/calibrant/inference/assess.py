@@ -45,6 +45,7 @@ __all__ = [
 
 Codes = tuple[NDArray[np.int64], int]
 FINEST_OF_FLOOR = 0.1
+"""Part of the noise floor below which no bandwidth shows anything."""
 FEW_UNITS = 40.0
 """Where the size of the test begins to leave its level (bench.coverage)."""
 

@@ -34,6 +34,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_BLOCKS = 1024
+"""Their variance is known to 1 / √512, some 4%."""
 
 
 def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tuple[Integers, int]:

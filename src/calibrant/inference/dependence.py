@@ -21,10 +21,14 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 ROWS_LOOKED_AT = 1 << 14
-FEWEST_VALUES = 50
-REPEATS = 1.5
+"""Enough for ties to show, and so few that looking costs little beside the test."""
+FEWEST_VALUES, REPEATS = 50, 1.5
+"""Distinct predictions, and rows for each: fewer values are a lattice, fewer rows chance ties."""
 NEIGHBOURS = 4
+"""Predictions on either side whose outcomes give the rate at a tie."""
 EXPECTED_TO_DIFFER, SHARE_DIFFERING = 10.0, 0.5
+"""Ties that should have seen both outcomes, and the share of these that has: where ten should, fewer than five
+do in at most 3 of 100 samples of independent rows (Poisson)."""
 
 
 class DependenceWarning(CalibrantWarning):

@@ -18,9 +18,10 @@ __all__ = ["NO_DIRECTION", "Direction", "Region", "decimal_places", "direction_o
 
 Floats = NDArray[np.float64]
 
-SMALLEST_SHARE = 0.05
-MOST_REGIONS = 5
+SMALLEST_SHARE, MOST_REGIONS = 0.05, 5
+"""Of SmoothECE that a range must explain to be named, and the most ranges: a reader acts on no more."""
 RARE = 0.01
+"""Share of predictions above ½ below which the confidence gap is the bias."""
 ONE_SIDED = 0.9
 """Share of SmoothECE from which on the bias alone explains it."""
 BACKWARDS = 0.45
