@@ -27,7 +27,7 @@ FEWEST_VALUES, REPEATS = 50, 1.5
 NEIGHBOURS = 4
 """Predictions on either side whose outcomes give the rate at a tie."""
 EXPECTED_TO_DIFFER, SHARE_DIFFERING = 10.0, 0.5
-"""Ties that should have seen both outcomes, and the share of these that has: where ten should, fewer than five
+"""Ties that should have seen both outcomes, and the share of these that has: where ten should, under five
 do in at most 3 of 100 samples of independent rows (Poisson)."""
 
 
