@@ -41,8 +41,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cal.report(y, p, title="One model").save(folder / "one.html")
     models = {"plain": p, "squared": p**2, "vague": 0.3 + 0.4 * p, HOSTILE: np.sqrt(p)}
     cal.report(y, models, title="Several").save(folder / "several.html")
-    odd = {"constructor": p, "#ffffff": p**2, "none": np.zeros(4000)}
-    cal.report(y, odd, title="Odd").save(folder / "odd.html")
+    sites = {"a": cal.Sketch.from_arrays(y, p), "b": cal.Sketch.from_arrays(y, p**2)}
+    sites["lone"] = cal.Sketch.from_arrays([1], [0.4])
+    cal.report(cal.Sketches(sites, by="site"), title="Odd").save(folder / "odd.html")
     return folder
 
 
@@ -72,17 +73,17 @@ def test_it_opens_from_disk_in_silence(browser: Any, pages: Path, name: str, sch
 def test_names_from_the_data_stay_text(browser: Any, pages: Path) -> None:
     opened = Opened(browser, pages / "several.html")
     assert opened.page.locator("main img").count() == 0
-    assert opened.page.locator("th[scope=row]", has_text="onerror").count() == 1
+    assert opened.page.locator(".sortable th[scope=row]", has_text="onerror").count() == 1
 
 
 def test_missing_numbers_come_last(browser: Any, pages: Path) -> None:
     opened = Opened(browser, pages / "odd.html")
     for _ in range(2):
-        opened.page.click("table.sortable th:has-text('detectable') button")
+        opened.page.click("table.sortable th:has-text('SmoothECE') button")
         names = opened.page.eval_on_selector_all(
             "table.sortable tbody th", "all => all.map(cell => cell.textContent)"
         )
-        assert names.index("none") == 2
+        assert names.index("lone") == 2
 
 
 def test_sorting_sorts(browser: Any, pages: Path) -> None:
@@ -173,7 +174,7 @@ def test_it_reads_without_scripts(browser: Any, pages: Path) -> None:
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto((pages / "one.html").as_uri())
     assert page.locator(".static svg").first.is_visible()
-    assert "miscalibrated" in page.inner_text("#verdict")
+    assert "Miscalibrated" in page.inner_text("#verdict")
 
 
 def test_fifty_groups_fit_and_open(browser: Any, tmp_path: Path) -> None:
