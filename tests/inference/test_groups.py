@@ -402,7 +402,7 @@ def test_bad_input() -> None:
             required_n(margin)
     with refused("y_prob"):
         required_n(0.1, 0.5)
-    with refused("seed"):
+    with refused("random_state"):
         required_n(0.1, random_state=None)
     with refused("power"):
         required_n(0.1, power=80)
