@@ -171,6 +171,14 @@ def test_a_nul_byte_in_text_is_refused(ending, tmp_path):
                 read(path)
 
 
+def test_names_and_values_of_json_lines_that_are_no_utf8_are_refused(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    for line in (b'{"p": 0.5, "\xe7": 1}\n', b'{"p": 0.5, "g": "\xe7"}\n'):
+        path.write_bytes(line)
+        with refused_with(file="rows.jsonl"):
+            as_table(path)
+
+
 def test_a_file_that_is_replaced_during_a_scan_is_refused(tmp_path, monkeypatch):
     path, other = tmp_path / "rows.parquet", tmp_path / "other"
     monkeypatch.setattr(files, "GROUPED_JOB_ROWS", 50)

@@ -628,7 +628,9 @@ class JsonLinesFile(_TextFile):
         json_reader = require("pyarrow.json", caller="reading rows")
         content = b"".join(self.blocks())
         with damaged_file(self.file):
-            return json_reader.read_json(self.pyarrow.BufferReader(content))
+            table = json_reader.read_json(self.pyarrow.BufferReader(content))
+            table.validate(full=True)
+            return table.rename_columns(table.schema.names)  # fails where a name is no UTF-8
 
 
 def _object(text: bytes, row: int) -> dict[str, Any]:
