@@ -70,10 +70,6 @@ def test_what_is_not_the_original_is_an_error_and_is_never_cached(cache, tmp_pat
     assert not cache.exists()
 
 
-def text(values):
-    return ["NA" if value != value else repr(float(value)) for value in values]
-
-
 def test_several_projects_are_joined_and_unknown_outcomes_left_out(tmp_path):
     (tmp_path / "games.csv").write_text(
         "season,date,prob1,prob1_outcome\n2020,2020-01-02,0.25,1\n2020,2020-01-03,0.5,0.5\n"

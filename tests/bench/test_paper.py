@@ -8,13 +8,6 @@ import calibrant
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 
 
-def found(**changes):
-    one = {"exact": 0.0785, "calibrant": 0.0785, "certificate": 1e-9, "n": 10, "relplot": 0.0777}
-    return {
-        experiment.name: {**one, **changes.get(experiment.name, {})} for experiment in EXPERIMENTS
-    }
-
-
 @pytest.mark.parametrize("name", ["synthetic", "eight"])
 def test_rows_that_need_no_download_are_valid(name):
     p, y = BY_NAME[name].rows()

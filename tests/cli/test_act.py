@@ -48,19 +48,6 @@ def test_a_failed_certificate_has_an_exit_code(calibrant, log) -> None:
     assert [(one["group"], one["threshold"]) for one in found] == [("a", None), ("b", None)]
 
 
-def test_rows_and_sketches_are_certified_alike_on_both_sides(calibrant, tmp_path) -> None:
-    draw = np.random.default_rng(1)
-    p = np.round(draw.random(3000), 3)
-    y = (draw.random(3000) < p).astype(int)
-    table = tmp_path / "x.csv"
-    table.write_text("p,y\n" + "".join(f"{a},{b}\n" for a, b in zip(p, y, strict=True)))
-    both = ("--side", "both", "--risk", "0.3", "--json")
-    rows = calibrant("certify", table, *both).json
-    assert calibrant("scan", table, "-o", tmp_path / "s.parquet").code == 0
-    assert calibrant("certify", tmp_path / "s.parquet", *both).json == rows
-    assert rows["below"]["threshold"] < rows["above"]["threshold"]
-
-
 def test_selective_prints_areas_and_draws(calibrant, log, tmp_path) -> None:
     answers = read_answers(log, form="percent")
     expected = cal.selective(answers.y_true, answers.y_prob, cluster=answers.cluster, abstained=1)

@@ -13,32 +13,6 @@ import calibrant as cal
 from calibrant.measures.result_record import plain
 
 
-def test_a_line_per_group(calibrant, parquet, rows) -> None:
-    done = calibrant("assess", parquet, "--by", "model")
-    assert done.code == 0, done.err
-    header, halved, good, _, summary, *_ = done.out.splitlines()
-    assert "(corrected for testing 2)" in summary
-    names = ["model", "rows", "error", "interval", "floor", "p", "(holm)", "O/E", "verdict"]
-    assert header.split() == names
-    assert good.startswith("good")
-    assert halved.endswith("miscalibrated")
-    expected = cal.assess(rows["y"][1::2], rows["p"][1::2])
-    assert f"{expected.smooth_ece:.3f}" in halved
-    assert max(map(len, done.out.splitlines())) <= 80
-
-
-@pytest.mark.parametrize(
-    "words", [(), ("--weight", "w", "--cluster", "day", "--confidence", "0.9")]
-)
-def test_json_is_to_dict_of_the_result(calibrant, parquet, rows, words) -> None:
-    more = {"sample_weight": rows["w"], "cluster": rows["day"], "confidence": 0.9} if words else {}
-    expected = plain(cal.assess(rows["y"], rows["p"], **more).to_dict())
-    found = calibrant("assess", parquet, *words, "--json").json
-    assert list(found) == list(expected)
-    assert found["smooth_ece"] == pytest.approx(expected["smooth_ece"], abs=1e-9)
-    assert found["interval"] == pytest.approx(expected["interval"], abs=1e-3)
-
-
 def test_json_of_groups_is_to_dict_of_the_result(calibrant, parquet) -> None:
     named = {"y_true": "y", "y_prob": "p", "by": ["model", "day"]}
     expected = cal.assess_by(data=str(parquet), **named, limit=3).to_dict()

@@ -154,8 +154,10 @@ def test_predictions_in_any_form_are_learned_from_and_repaired(
     np.testing.assert_allclose(mapped, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("method", ["choose", "platt"])
-@pytest.mark.parametrize("more", ["--cluster day", "--weight w", "--weight w --cluster day"])
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [("choose", "--weight w --cluster day"), ("platt", "--weight w"), ("platt", "--cluster day")],
+)
 def test_clusters_and_weights_judge_a_map_as_in_python(
     calibrant, overconfident, tmp_path, method, more
 ):

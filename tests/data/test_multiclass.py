@@ -127,14 +127,6 @@ def test_mistakes_are_refused_with_their_cure(reading, labels, probs, options, a
 
 
 @pytest.mark.parametrize("reading", [top_label, classwise])
-def test_rows_that_were_dropped_are_counted_once(reading):
-    labels, probs = [0, 7, 1, 1], [[0.6, 0.4], [0.5, 0.5], [np.nan, 1], [0.2, 0.8]]
-    found = reading(labels, probs, on_invalid="drop")
-    assert len(found) == 2
-    assert found.total().dropped == {"missing prediction": 1, "invalid label": 1}
-
-
-@pytest.mark.parametrize("reading", [top_label, classwise])
 @pytest.mark.parametrize("weight", [None, [1.0, 1.0, 2.0, 1.0, 1.0, 1.0]])
 def test_a_row_that_breaks_several_rules_counts_under_the_first(reading, weight):
     labels = [0.0, 1.0, np.nan, np.nan, 7.0, np.nan]

@@ -222,15 +222,6 @@ def test_a_class_that_does_not_occur_is_refused():
         smooth_ece(["yes", "no"], [0.2, 0.2], pos_label="maybe")
 
 
-MISTAKES = {
-    "labels is an array": {"labels": np.array([0, 1])},
-    "percent is text": {"percent": "no"},
-    "from_logits is a number": {"from_logits": 1},
-    "several events": {"pos_label": [0, 1]},
-    "an event of another type": {"pos_label": "1"},
-}
-
-
 def test_the_cure_for_both_columns_of_predict_proba_works():
     both = np.column_stack([1 - np.array(P), P])
     with refused("y_prob", holds="`y_prob[:, 1]`"):

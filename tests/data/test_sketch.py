@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import threading
 import warnings
 
 import numpy as np
@@ -37,16 +36,6 @@ def test_compiled_fill_equals_exact_arithmetic(rows, nodes):
 
 
 LABELS = (bool, "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")
-
-
-@pytest.mark.parametrize("dtype", LABELS)
-def test_labels_of_every_type_give_the_same_bits(dtype):
-    rng = np.random.default_rng(0)
-    y, p = rng.integers(0, 2, 999), rng.random(999)
-    given = y.astype(dtype)
-    if given.dtype.kind == "f":
-        given[y == 0] *= -1  # minus 0 is 0
-    assert Sketch.from_arrays(given, p) == Sketch.from_arrays(y.tolist(), p)
 
 
 @pytest.mark.parametrize("dtype", LABELS[1:])
@@ -122,23 +111,6 @@ def test_one_place_filled_past_every_carry():
         sketch = Sketch.from_arrays(np.ones(n, bool), p, nodes=nodes)
         assert sketch.counts.tolist() == [[0, n]]
         assert sketch.offsets.tolist() == [[0, n * (2**36 // nodes - 1)]]
-
-
-def test_several_threads_may_update_one_sketch():
-    rng = np.random.default_rng(1)
-    parts = [(rng.integers(0, 2, 500), rng.random(500)) for _ in range(24)]
-    shared = Sketch.empty()
-
-    def work(own):
-        for y, p in own:
-            shared.update(y, p)
-
-    threads = [threading.Thread(target=work, args=(parts[i::4],)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert shared == sum(Sketch.from_arrays(y, p) for y, p in parts)
 
 
 def test_a_refused_update_leaves_the_sketch_as_it_was():
@@ -220,15 +192,6 @@ def test_batches_without_a_valid_row_are_counted_and_passed_over():
     with pytest.raises(InputError):
         sketch.update([1], [])
     assert sketch == expected
-
-
-@pytest.mark.parametrize(
-    "call", [Sketch.from_arrays, Sketch.empty().update, cal.smooth_ece, cal.assess]
-)
-def test_an_unknown_keyword_is_refused_with_the_nearest_that_there_is(call):
-    message = "got an unexpected keyword argument 'sample_weights'. .*'sample_weight'"
-    with pytest.raises(TypeError, match=message):
-        call([0, 1], [0.2, 0.7], sample_weights=[1, 1])
 
 
 def test_from_counts_equals_the_rows():

@@ -1,7 +1,5 @@
 """A certified threshold: what it promises, in samples where the truth is known."""
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -266,18 +264,3 @@ def test_cases_without_a_confidence_lower_the_coverage() -> None:
     assert sum(found.dropped.values()) == 2
     ranked = cal.selective([*y, 1.0, 0.0], [*p, np.nan, 0.1], abstained=18, on_invalid="drop")
     assert (ranked.coverage, ranked.curve.coverage[-1]) == (61 / 80, 61 / 80)
-
-
-def test_a_sketch_of_rows_that_repeat_is_noticed():
-    draw = np.random.default_rng(3)
-    p = draw.random(400)
-    y = (draw.random(400) < p).astype(int)
-    with pytest.warns(DependenceWarning) as caught:
-        cal.certify(cal.Sketch.from_arrays(np.tile(y, 2), np.tile(p, 2)))
-    assert " 2.0 times" in str(caught[0].message)
-    rounded = draw.random(3000).round(2)
-    for probs in (p, rounded, draw.random(40_000)):
-        events = (draw.random(probs.size) < probs).astype(int)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            cal.certify(cal.Sketch.from_arrays(events, probs))

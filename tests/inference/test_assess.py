@@ -260,15 +260,6 @@ def test_what_sketches_have_settled_is_refused(given: dict) -> None:
         assess(cal.Sketches(days, by="day"), **({"cluster": "day"} | given))
 
 
-@pytest.mark.parametrize(
-    ("events", "copies", "digits"), [(300, 5, 16), (300, 5, 3), (40, 50, 16), (400, 2, 16)]
-)
-def test_repeated_rows_are_pointed_out(events: int, copies: int, digits: int) -> None:
-    y, p = _rows(events)
-    with pytest.warns(DependenceWarning):
-        assess(np.repeat(y, copies), np.round(np.repeat(p, copies), digits))
-
-
 @pytest.mark.parametrize("power", [1.0, 3.0, 0.2])
 @pytest.mark.parametrize("values", [11, 101, "a tree's"])
 def test_forecasts_that_repeat_by_nature_are_not(values: object, power: float) -> None:

@@ -463,13 +463,6 @@ def test_groups_whose_outcomes_were_sampled_apart_are_not_apart() -> None:
     assert told <= 5  # of 30; about 6 where the share of a group depends on the outcomes that came
 
 
-def test_a_group_without_weight_is_left_alone() -> None:
-    found = assess_by(
-        [1, 0, 1, 0], [0.3, 0.2, 0.5, 0.2], by=[1, 1, 2, 2], sample_weight=[1, 1, 0, 0]
-    )
-    assert [(group.key, group.why) for group in found.groups] == [(1, ""), (2, "no row has weight")]
-
-
 @pytest.mark.parametrize("tiny", [0.0])
 def test_groups_without_weight_are_named_and_none_with_any_is_refused(tiny: float) -> None:
     p, group = np.linspace(0.1, 0.9, 90), np.arange(90) % 3

@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -312,17 +311,6 @@ def test_a_batch_that_is_tried_again_counts_once() -> None:
     for wrong in ("", 3, ["a"], "x" * 201):
         with refusals.refused("batch"):
             twice.update(y, p, batch=wrong)  # type: ignore[arg-type]
-
-
-def test_no_row_is_lost_between_threads() -> None:
-    rng = np.random.default_rng(11)
-    batches = [_batch(rng, 50) for _ in range(64)]
-    monitor = Monitor()
-    with ThreadPoolExecutor(16) as pool:
-        looks = list(pool.map(lambda batch: monitor.update(*batch), batches))
-    assert monitor.n == 64 * 50
-    assert sorted(look.look for look in looks) == list(range(1, 65))
-    assert pickle.loads(pickle.dumps(monitor)).last == monitor.last
 
 
 SHARING = """

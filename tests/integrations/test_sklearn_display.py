@@ -43,15 +43,6 @@ def test_from_estimator_draws_the_second_class(fitted) -> None:
     np.testing.assert_array_equal(display.diagram.curve.observed, same.diagram.curve.observed)
 
 
-def test_the_other_class_is_the_mirror_image(fitted) -> None:
-    model, X, y = fitted
-    no, yes = (
-        ReliabilityDisplay.from_estimator(model, X, y, pos_label=label, ax=axes())
-        for label in ("no", "yes")
-    )
-    assert no.diagram.smooth_ece.value == pytest.approx(yes.diagram.smooth_ece.value, abs=1e-6)
-
-
 def test_plot_again_with_another_look(fitted) -> None:
     model, X, y = fitted
     display = ReliabilityDisplay.from_estimator(model, X, y, ax=axes())
@@ -73,11 +64,6 @@ def test_options_reach_the_diagram(fitted) -> None:
     diagram = display.diagram
     assert diagram.sketch.weighted
     assert (diagram.bandwidth, diagram.confidence) == (0.1, 0.8)
-
-
-def test_a_new_figure_has_a_title(fitted) -> None:
-    display = ReliabilityDisplay.from_estimator(*fitted, title="Mine")
-    assert "Mine" in [text.get_text() for text in display.figure_.texts]
 
 
 def test_many_classes() -> None:

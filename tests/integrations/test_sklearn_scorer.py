@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
@@ -61,16 +60,6 @@ def test_an_estimator_without_probabilities_is_refused_with_a_cure(tumours):
     X, y = tumours
     with refused("estimator", holds=("LinearSVC", "CalibratedClassifierCV")):
         neg_smooth_ece_scorer(LinearSVC().fit(X[:50], y[:50]), X, y)
-
-
-def test_a_calibrated_model_scores_better_than_naive_bayes(tumours):
-    X, y = tumours
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    naive = cross_val_score(GaussianNB(), X, y, cv=5, scoring=neg_smooth_ece_scorer).mean()
-    logistic = cross_val_score(
-        LogisticRegression(), X, y, cv=5, scoring=neg_smooth_ece_scorer
-    ).mean()
-    assert logistic > naive
 
 
 def test_labels_that_the_estimator_does_not_know_are_refused(tumours):

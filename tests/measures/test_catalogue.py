@@ -145,13 +145,6 @@ def test_every_result_counts_the_rows_that_were_left_out(read):
     assert "dropped=4" in measure_all(*args, **options)._repr_html_()
 
 
-def test_public_names_are_there():
-    for name in measures.__all__:
-        assert callable(getattr(measures, name))
-    with pytest.raises(AttributeError):
-        _ = measures.nonsense
-
-
 def test_class_probabilities_by_every_view():
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(4), 3000)

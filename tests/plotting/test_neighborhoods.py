@@ -11,7 +11,6 @@ from calibrant.plotting.neighborhoods import (
     beta_quantiles,
     clumps_outside,
     curve_of,
-    distinct_clumps,
     wilson,
 )
 
@@ -33,23 +32,6 @@ def test_the_area_is_smooth_ece_where_nothing_was_widened(seed: int, slope: floa
     found = curve(y, p)
     assert found.widened == 0.0
     assert found.area == pytest.approx(cal.smooth_ece(y, p), rel=1e-3)
-
-
-@pytest.mark.parametrize("shape", [(0.3, 0.3), (2, 5), (0.1, 3)])
-def test_the_area_is_smooth_ece_at_the_papers_bandwidth(shape) -> None:
-    rng = np.random.default_rng(3)
-    p = rng.beta(*shape, 800)
-    y = (rng.random(p.size) < p**1.3).astype(int)
-    found = curve(y, p, widen=False)
-    assert found.widened == 0.0
-    assert found.area == pytest.approx(cal.smooth_ece(y, p), rel=2e-3)
-    assert found.weight.sum() == pytest.approx(1.0, rel=1e-3)
-
-
-def test_a_weighted_sum_of_distances_is_the_area(dense) -> None:
-    found = curve(*dense)
-    total = np.nansum(np.abs(found.observed - found.prediction) * found.weight)
-    assert total == pytest.approx(found.area, rel=1e-3)
 
 
 def test_the_curve_is_that_of_the_kernel_sums() -> None:
@@ -75,12 +57,6 @@ def test_neighbourhoods_hold_enough_rows_or_are_as_wide_as_is_sensible(rare) -> 
     assert 0.0 < found.widened < 0.2
     few = shown & (found.bandwidth < 0.1) & (found.bandwidth > 1.2 * cal.smooth_ece(*rare))
     assert np.median(found.effective_rows[few]) > 35
-
-
-def test_bandwidths_vary_smoothly(rare) -> None:
-    found = curve(*rare)
-    steps = np.abs(np.diff(np.log(found.bandwidth[found.drawn])))
-    assert steps.max() < 0.35
 
 
 def test_the_curve_rises_along_the_axis(rare, dense) -> None:
@@ -109,16 +85,6 @@ def test_errors_on_short_axes_are_as_small_a_share_of_them_as_on_long_ones() -> 
     assert error.max() <= 0.125 * np.quantile(p, 0.999) * 1.05
 
 
-def test_a_gap_breaks_the_curve() -> None:
-    rng = np.random.default_rng(0)
-    p = np.concatenate([rng.uniform(0.05, 0.2, 500), rng.uniform(0.75, 0.95, 500)])
-    found = curve((rng.random(1000) < p).astype(int), p)
-    inside = (found.prediction > 0.3) & (found.prediction < 0.65)
-    assert not found.drawn[inside].any()
-    assert found.drawn[found.prediction < 0.2].any()
-    assert found.drawn[found.prediction > 0.75].any()
-
-
 def test_rows_without_a_curve_are_points_with_intervals() -> None:
     rng = np.random.default_rng(0)
     p = np.concatenate([rng.uniform(0.0, 0.1, 2000), np.full(8, 0.6) + rng.normal(0, 0.005, 8)])
@@ -131,17 +97,6 @@ def test_rows_without_a_curve_are_points_with_intervals() -> None:
     assert clumps.observed[0] == pytest.approx(y[-8:].mean())
     low, high = wilson(np.array([y[-8:].mean()]), np.array([8.0]), 0.95)
     assert (clumps.low[0], clumps.high[0]) == (pytest.approx(low[0]), pytest.approx(high[0]))
-
-
-def test_few_values_are_points() -> None:
-    p = np.repeat([0.1, 0.3, 0.7], [100, 50, 20])
-    y = np.concatenate([np.arange(n) < k for n, k in ((100, 12), (50, 10), (20, 15))]).astype(int)
-    found = distinct_clumps(as_points(y, p), 0.95)
-    assert found is not None
-    assert found.prediction.tolist() == pytest.approx([0.1, 0.3, 0.7])
-    assert found.observed.tolist() == pytest.approx([0.12, 0.2, 0.75])
-    assert found.rows.tolist() == [100.0, 50.0, 20.0]
-    assert distinct_clumps(as_points(np.arange(500) % 2, np.linspace(0, 1, 500)), 0.95) is None
 
 
 def test_tiny_samples_have_no_curve_but_groups() -> None:

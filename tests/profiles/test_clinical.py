@@ -1,9 +1,5 @@
 """The clinical profile: values that R gives, laws, and the inputs that have no plain answer."""
 
-import csv
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
@@ -35,22 +31,6 @@ CANCER = {
     "net benefit at 0.5": (0.25, None),
     "Hosmer-Lemeshow χ² (10 groups, 10 df)": (93.54174329, None),
 }
-PIMA = {
-    "observed / expected": (1.169773225, None),
-    "calibration intercept": (0.5074148132, 0.1755375238),
-    "calibration slope": (0.597158726, 0.06893858108),
-    "intercept given slope": (0.0924550728, None),
-    "intercept 0 and slope 1, χ² (2 df)": (33.400426527, None),
-    "AUC": (0.8651828691, None),
-    "Brier score": (0.1475771256, None),
-    "scaled Brier score (IPA)": (0.3307877938, None),
-    "log loss": (0.4907443715, None),
-    "Spiegelhalter's z": (6.132895107, None),
-    "net benefit at 0.1": (0.2603748327, None),
-    "net benefit at 0.2": (0.2131024096, None),
-    "net benefit at 0.5": (0.1295180723, None),
-    "Hosmer-Lemeshow χ² (10 groups, 10 df)": (49.55221931, None),
-}
 
 
 def profile_of(y, p, profile="clinical", **options):
@@ -80,17 +60,6 @@ def test_breast_cancer_has_the_values_of_r():
         1.0599e-15, rel=1e-3
     )
     assert 0.04 < found["mean gap (ICI)"].value < 0.07
-
-
-@pytest.mark.skipif(
-    "CALIBRANT_REFERENCE" not in os.environ, reason="CALIBRANT_REFERENCE is not set"
-)
-def test_pima_has_the_values_of_r():
-    path = Path(os.environ["CALIBRANT_REFERENCE"]) / "pima.csv"
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    y, p = (np.array([float(row[name]) for row in rows]) for name in ("y", "extreme"))
-    require_reference(profile_of(y, p, EVERYTHING), PIMA)
 
 
 # -- the slope -------------------------------------------------------------------------------------

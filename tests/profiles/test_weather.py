@@ -1,9 +1,5 @@
 """Reliability, resolution and uncertainty: sums that add up, references, and skill over a climatology."""
 
-import csv
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tests.refusals import refused
@@ -44,21 +40,6 @@ def test_binned_parts_are_those_of_the_bins():
     assert found["resolution (10 bins)"].value == pytest.approx(share @ (rate - y.mean()) ** 2)
     middle = profile_of(y, p, weather(at="middle"))["reliability (10 bins)"].value
     assert middle == pytest.approx(share @ ((np.arange(10) + 0.5) / 10 - rate) ** 2)
-
-
-@pytest.mark.skipif(
-    "CALIBRANT_REFERENCE" not in os.environ, reason="CALIBRANT_REFERENCE is not set"
-)
-def test_pima_has_the_parts_of_rs_verification():
-    path = Path(os.environ["CALIBRANT_REFERENCE"]) / "pima.csv"
-    with path.open(encoding="utf-8") as file:
-        table = list(csv.DictReader(file))
-    y, p = (np.array([float(row[name]) for row in table]) for name in ("y", "extreme"))
-    found = profile_of(y, p, weather(at="middle"))
-    names = ("reliability (10 bins)", "resolution (10 bins)", "uncertainty")
-    assert [found[name].value for name in names] == pytest.approx(
-        [0.00830456, 0.08066557, 0.22052366], abs=5e-9
-    )
 
 
 def test_skill_over_a_climatology():

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant._format import p_text
 from calibrant.inference.dependence import DependenceWarning
-from calibrant.reporting.contents import contents_of
 from calibrant.reporting.report import Report
 
 
@@ -57,13 +55,6 @@ def test_little_data_is_called_little() -> None:
     assert "Too few rows" in cal.report(*_rows(40)).markdown
 
 
-def test_json_markdown_and_page_show_the_same_number(overconfident: Report) -> None:
-    value = json.loads(overconfident.json)["groups"][0]["assessment"]["smooth_ece"]
-    assert value == pytest.approx(cal.smooth_ece(*_rows(slope=0.6)), abs=1e-6)
-    assert f"{value:.3f}" in overconfident.html
-    assert f"{value:.3f}" in overconfident.markdown
-
-
 def test_regions_add_up_to_the_error(overconfident: Report) -> None:
     group = json.loads(overconfident.json)["groups"][0]
     parts = sum(region["contribution"] for region in group["regions"])
@@ -101,30 +92,6 @@ def test_the_verdict_on_many_accounts_for_their_number() -> None:
     assert made.summary.finding.sentences[0] in made.markdown
 
 
-def test_every_form_says_what_the_finding_says() -> None:
-    rng = np.random.default_rng(3)
-    p = rng.random(3000)
-    group = np.repeat(list("abcde"), 600)
-    y = rng.random(p.size) < np.clip(p + np.repeat([0.2, 0.05, 0.0, 0.0, -0.1], 600), 0, 1)
-    y, p, group = np.append(y, 1), np.append(p, 0.5), np.append(group, "tiny")
-    finding = cal.assess_by(y, p, by=group)
-    made = cal.report(finding)
-    page = contents_of(made.summary)
-    document = made.to_dict()
-    assert document["sentences"] == list(finding.sentences)
-    for text in (unescape(made.html), made.markdown.replace("\\", "")):
-        for sentence in finding.sentences:
-            assert sentence in text
-    rows = {row[0]: row for row in page.sections[0].blocks[0].rows}
-    assert list(rows) == [one.name for one in finding.groups]
-    for one, told in zip(finding.groups, document["groups"], strict=False):
-        assert rows[one.name][-1] == one.finding
-        assert told["assessment"]["finding"] == one.finding
-        assert rows[one.name][-2] == p_text(one.assessment.p_value_judged)
-    assert rows["tiny"][-1] == "too few rows"
-    assert page.level == "bad"
-
-
 @pytest.mark.parametrize("events", [0, 3])
 def test_numbers_that_are_not_finite_are_words(events: int) -> None:
     one = cal.report(np.arange(50) < events, np.zeros(50))
@@ -142,15 +109,6 @@ def test_sketches_by_group_give_the_page_of_their_rows() -> None:
     made = cal.report(groups)
     assert {group["name"] for group in made.to_dict()["groups"]} == {"0", "1"}
     assert "| half |" in made.markdown
-
-
-def test_clusters_widen_the_interval() -> None:
-    y, p = _rows(400)
-    y, p, who = np.repeat(y, 10), np.repeat(p, 10), np.repeat(np.arange(400), 10)
-    loose = cal.report(y, p, cluster=who).summary.groups[0].assessment
-    with pytest.warns(DependenceWarning):
-        tight = cal.report(y, p).summary.groups[0].assessment
-    assert loose.interval.high - loose.interval.low > tight.interval.high - tight.interval.low
 
 
 def test_rows_of_one_cluster_are_on_one_side_of_the_fit() -> None:

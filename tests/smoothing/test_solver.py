@@ -1,7 +1,5 @@
 """The compiled solver, against NumPy's transform, sums of cosines and the oracle without a grid."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +7,7 @@ from hypothesis import strategies as st
 from tests.oracles.smooth import smooth_error
 
 from calibrant import smooth_ece_result
-from calibrant.data._fill import add_moments
-from calibrant.smoothing._solver import Transform, transform
+from calibrant.smoothing._solver import transform
 
 EPSILON = np.finfo(float).eps
 ROUNDING_OF_ORACLE = 5e-15
@@ -25,54 +22,6 @@ def test_transform_equals_numpys(log2_length):
     expected = np.fft.ifft(z[0] + 1j * z[1], norm="forward")
     error = np.linalg.norm(own - expected) / np.linalg.norm(expected)
     assert error <= EPSILON * max(1, log2_length)
-
-
-@pytest.mark.parametrize("log2_length", [5, 14])
-def test_transform_of_one_point_is_a_root_of_unity(log2_length):
-    n = 1 << log2_length
-    for k in (1, n // 8, n // 3, n - 1):
-        re = np.zeros(n)
-        re[k] = 1.0
-        angle = 2 * np.pi * ((np.arange(n) * k) % n / n)
-        assert np.abs(transform(re, np.zeros(n)) - np.exp(1j * angle)).max() <= 8 * EPSILON
-
-
-def moments_of(y, p, cells):
-    moments = np.zeros((cells, 8))
-    invalid, total, absolute = add_moments(p, y, np.empty(0), False, 0.0, float(cells), moments)
-    assert (invalid, total) == (-1, p.size)
-    assert absolute == pytest.approx(np.abs(p - y).sum())
-    return moments
-
-
-def test_coefficients_are_sums_of_cosines():
-    """To the eighth order in the width of a cell, ends included."""
-    rng = np.random.default_rng(1)
-    p = np.concatenate([rng.random(50), [0.0, 1.0, 0.5]])
-    y = rng.integers(0, 2, p.size)
-    k = np.arange(40)
-    exact = np.cos(np.pi * np.outer(k, p)) @ (p - y) / p.size
-    errors = []
-    for cells in (64, 128, 256):
-        found = Transform(moments_of(y, p, cells), 1.0 / p.size)
-        assert found.bias == pytest.approx(np.mean(p - y), abs=1e-15)
-        errors.append(np.abs(found.coefficients[:40] - exact).max())
-    assert errors[0] < 1e-2
-    assert all(fine < coarse / 100 for coarse, fine in pairwise(errors))
-
-
-@pytest.mark.parametrize("step", [1, 3])
-def test_a_wave_is_integrated_within_its_bound(step):
-    """r = 2 c cos(πkt) damped: ∫|r| = 2 |c| 2/π, with zeros on nodes of the mesh or between them."""
-    p = np.array([0.25, 0.75])
-    spectrum = Transform(moments_of(np.array([0, 1]), p, 1024), 0.5)
-    for bandwidth in (0.2, 0.05 / step, 0.011):
-        value, slope, quadrature, rounding = spectrum.evaluate(bandwidth, 1e-14)
-        truth = smooth_error([0, 1], p, bandwidth)
-        assert abs(value - truth) <= quadrature + rounding + 1e-12
-        assert rounding < 1e-12
-        nearby = smooth_error([0, 1], p, bandwidth * (1 + 1e-4))
-        assert slope == pytest.approx((nearby - truth) / (1e-4 * bandwidth), rel=2e-3, abs=1e-9)
 
 
 rows_on_a_lattice = st.lists(
