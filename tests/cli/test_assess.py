@@ -147,22 +147,6 @@ def test_columns_of_grades_and_climatology(calibrant, fields) -> None:
     assert done.json["groups"][0]["profile"]["tables"]
 
 
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        (["--thresholds", "0.1"], "--thresholds"),
-        (["--profile", "clinical", "--thresholds", "1.5"], "--thresholds"),
-        (["--profile", "clinical", "--thresholds", "a"], "--thresholds"),
-        (["--profile", "weather", "--grades", "grade"], "--grades"),
-        (["--profile", "credit", "--hosmer-lemeshow"], "--hosmer-lemeshow"),
-        (["--profile", "dentist"], "--profile"),
-    ],
-)
-def test_mistakes_with_profiles_name_the_option(calibrant, fields, words, name) -> None:
-    done = calibrant("assess", "rows.parquet", *words)
-    assert (done.code, name in done.err) == (2, True), done.err
-
-
 # --- logs of language models ---
 
 
@@ -194,27 +178,6 @@ def test_a_log_is_read_by_question(calibrant, answers) -> None:
     )
     done = calibrant("certify", "-", "--json", stdin=answers.read_bytes())
     assert "calibrant-" not in done.err + done.out
-
-
-def test_mistakes_with_logs(calibrant, answers, tmp_path) -> None:
-    for words, text in [
-        (("--pos-label", "yes"), "`--pos-label`"),
-        (("--by", "modell"), 'Did you mean "model"'),
-        (("--prob", "a", "--prob", "b"), "`--prob`"),
-        (("--words", "likely"), "`--words`"),
-        (("--words", "likely=x"), "`--words`"),
-        (("--score-range", "1"), "`--score-range`"),
-    ]:
-        done = calibrant("assess", answers, *words)
-        assert (done.code, text in done.err) == (2, True), done.err
-    part = tmp_path / "part.jsonl"
-    part.write_text('{"confidence": 0.5, "correct": 0.5}\n{"confidence": 0.5, "correct": 1}\n')
-    done = calibrant("assess", part, "--log", "jsonl")
-    assert (done.code, "`--outcomes soft`" in done.err) == (2, True)
-    one = tmp_path / "one.jsonl"
-    one.write_text(40 * '{"question_id": 1, "confidence": 0.9, "correct": true}\n')
-    done = calibrant("certify", one)
-    assert (done.code, " 40 " in done.err, "--cluster" in done.err) == (2, True, True)
 
 
 def test_words_and_judges_have_options(calibrant, tmp_path) -> None:

@@ -10,13 +10,15 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+import calibrant as cal
+
 LIBRARY_WORDS = re.compile(
     r"y_true|y_prob|sample_weight|roll_up|rebin|relative_scale|Scale\(|datasets\.names|`scan`|numpy"
     r"|codec|fit\("
     r"|calibrant\.\w+\(|Value error|Input should|True|Traceback|unexpectedly"
 )
 
-MISTAKES = """
+MISTAKES = r"""
 assess nope.csv
 assess rows.parquet --prob pp
 assess rows.parquet --seed -1
@@ -91,13 +93,93 @@ sql t --dialect oracle
 sql t --apply nope.json
 sql t --apply sketch.json --by g
 demo -o rows.parquet
-datasets nope
-datasets -o x.csv
-datasets solar_flares_daffs_c1 -o x.xlsx
+datasets solar_flare  # solar_flares
+datasets -o x.csv  # `--output`
+datasets solar_flares_daffs_c1 -o x.xlsx  # x.xlsx
+assess rows.parquet --thresholds 0.1  # --thresholds
+assess rows.parquet --profile clinical --thresholds 1.5  # --thresholds
+assess rows.parquet --profile clinical --thresholds a  # --thresholds
+assess rows.parquet --profile weather --grades day  # --grades
+assess rows.parquet --profile credit --hosmer-lemeshow  # --hosmer-lemeshow
+assess rows.parquet --profile dentist  # --profile
+assess answers.jsonl --pos-label yes  # `--pos-label`
+assess answers.jsonl --by modell  # Did you mean "model"
+assess answers.jsonl --prob a --prob b  # `--prob`
+assess answers.jsonl --words likely  # `--words`
+assess answers.jsonl --words likely=x  # `--words`
+assess answers.jsonl --score-range 1  # `--score-range`
+assess part.jsonl --log jsonl  # `--outcomes soft`
+certify one.jsonl  # --cluster
+decide rows.parquet --thresholds 0  # --thresholds
+decide rows.parquet --thresholds a  # --thresholds
+selective rows.parquet --by day -o x.svg  # `--output`
+compare rows.parquet --prob p  # `--prob a --prob b`
+compare rows.parquet --prob p --prob q --by one  # `--by`
+compare rows.parquet --prob p --on id  # `--by`
+compare rows.parquet --by day --on y  # `--on`
+compare rows.parquet --by day --cluster id  # `--on`
+compare rows.parquet --by day --on ids  # 'id'
+monitor rows.parquet --prob p --prob y  # `--prob`
+monitor rows.parquet rows.parquet  # rows.parquet
+monitor rows.parquet ./rows.parquet  # rows.parquet
+monitor rows.parquet 'row*.parquet'  # rows.parquet
+scan ab.csv -o -  # --prob NAME
+scan p,score,y.csv -o -  # 'p', 'score'
+scan p,b.csv -o -  # --label NAME
+scan p_a,p_b,p_c,y.csv -o -  # --prob 'p_*' --multiclass confidence
+scan percent.csv -o -  # `--percent`
+scan logits.csv -o -  # `--from-logits`
+scan words.csv -o -  # --pos-label
+scan soft.csv -o -  # `--outcomes soft`
+scan missing.csv -o -  # --on-invalid
+scan empty.csv -o -  # `FILES`
+scan nothing.csv -o -  # `FILES`
+scan cut.parquet -o -  # cut.parquet
+scan rows.parquet rows.parquet -o -  # twice
+scan sketch.json -o - --percent  # sketch
+scan sketch.json rows.parquet -o -  # rows and sketch
+merge sketch.json rows.parquet -o -  # rows and sketch
+merge sketch.json models.json -o -  # by day and by model
+merge models.json both.json -o -  # by day, model
+merge sketch.json scaled.json -o -  # scale
+merge sketch.json -o x.txt  # x.txt
+assess sketch.json --by model  # `--by`
+assess sketch.json --cluster model  # `--cluster`
+recalibrate rows.parquet -o x.pkl  # x.pkl
+recalibrate rows.parquet -o x.json --words sure=1  # `--words`
+recalibrate rows.parquet -o x.json --picture x.txt  # x.txt
+recalibrate alike.csv -o x.json  # 1
+recalibrate rows.parquet -o x.csv --apply nope.json  # No such file
+recalibrate rows.parquet -o x.csv --apply rows.parquet  # rows.parquet
+recalibrate rows.parquet -o x.csv --apply map.json --picture x.svg  # --picture
+recalibrate rows.parquet -o x.xlsx --apply map.json  # x.xlsx
+recalibrate better.parquet --prob p -o x.csv --apply map.json  # p_recalibrated
+recalibrate classes.parquet --prob 's_*' --multiclass confidence -o x.json --method magic  # temperature
+recalibrate classes.parquet --prob 's_*' --multiclass confidence -o x.json --percent  # --percent
+recalibrate classes.parquet --prob 's_*' --multiclass confidence -o x.json --pos-label a  # --pos-label
+recalibrate classes.parquet --prob 's_*' --multiclass confidence -o x.json --picture x.svg  # --picture
 frobnicate
 asses rows.parquet
 --frobnicate
 """
+
+
+TEXTS = {
+    "p_a,p_b,p_c,y.csv": "p_a,p_b,p_c,y\n1,1,1,1\n",
+    "ab.csv": "a,b\n1,1\n",
+    "p,score,y.csv": "p,score,y\n1,1,1\n",
+    "p,b.csv": "p,b\n1,1\n",
+    "percent.csv": "p,y\n40,0\n70,1\n",
+    "logits.csv": "p,y\n-3.2,0\n2.5,1\n0.1,0\n",
+    "words.csv": "p,y\n0.5,no\n0.7,yes\n",
+    "soft.csv": "p,y\n0.5,0.5\n0.7,1\n0.7,0\n",
+    "missing.csv": "p,y\n,0\n0.7,1\n",
+    "alike.csv": "p,y\n0.5,1\n0.6,1\n",
+    "empty.csv": "p,y\n",
+    "answers.jsonl": '{"question_id": 1, "model": "a", "confidence": 0.9, "correct": 1}\n' * 20,
+    "one.jsonl": '{"question_id": 1, "confidence": 0.9, "correct": true}\n' * 40,
+    "part.jsonl": '{"confidence": 0.5, "correct": 0.5}\n{"confidence": 0.5, "correct": 1}\n',
+}
 
 
 @pytest.fixture(scope="module")
@@ -105,34 +187,54 @@ def folder(tmp_path_factory):
     here = tmp_path_factory.mktemp("mistakes")
     draw = np.random.default_rng(5)
     p = draw.random(60)
+    y = draw.integers(0, 2, 60)
     table = {
         "p": p,
-        "y": draw.integers(0, 2, 60),
+        "y": y,
         "q": draw.random(60),
         "day": np.arange(60) % 5 - 2,
         "id": np.arange(60),
         "one": ["same"] * 60,
         "logit": np.log(p / (1 - p)) * 5,
     }
-    pyarrow.parquet.write_table(pyarrow.table(table), here / "rows.parquet")
-    import calibrant as cal
-
-    cal.save(cal.scan(table, y_true="y", y_prob="p", by="day"), here / "sketch.json")
+    names = np.array(["a", "b", "c"])[np.arange(60) % 3]
+    classes = {f"s_{name}": draw.dirichlet([1, 1, 1], 60)[:, 0] / 3 for name in "abc"}
+    classes["s_c"] = 1 - classes["s_a"] - classes["s_b"]
+    for name, columns in {
+        "rows": table,
+        "better": {"p": p, "p_recalibrated": p},
+        "classes": {**classes, "y": names},
+    }.items():
+        pyarrow.parquet.write_table(pyarrow.table(columns), here / f"{name}.parquet")
+    (here / "cut.parquet").write_bytes((here / "rows.parquet").read_bytes()[:500])
+    for name, by, scale in (
+        ("sketch", "day", "probability"),
+        ("models", "model", "probability"),
+        ("both", ["day", "model"], "probability"),
+        ("scaled", "day", "logit"),
+    ):
+        sketches = cal.scan({**table, "model": names}, y_true="y", y_prob="p", by=by, scale=scale)
+        cal.save(sketches, here / f"{name}.json")
+    cal.recalibration.PlattRecalibrator().fit(p, y).save(here / "map.json")
+    for name, text in TEXTS.items():
+        (here / name).write_text(text)
     return here
 
 
-@pytest.mark.parametrize("words", MISTAKES.strip().splitlines())
-def test_a_mistake_is_told_once_in_command_words(calibrant, folder, monkeypatch, words) -> None:
+@pytest.mark.parametrize("line", MISTAKES.strip().splitlines())
+def test_a_mistake_is_told_once_in_command_words(calibrant, folder, monkeypatch, line) -> None:
+    """What follows two spaces and # stands in the message."""
     monkeypatch.chdir(folder)
+    before = {path.name for path in folder.glob("[!.]*")}
+    words, _, named = line.partition("  # ")
     done = calibrant(*shlex.split(words))
-    said = [line for line in done.err.splitlines() if not line.startswith("Reading predictions")]
-    assert (done.code, done.out) == (2, ""), done.err
-    assert len(said) == 1, done.err
-    assert said[0].startswith("Error: ")
-    assert not LIBRARY_WORDS.search(said[0]), said[0]
-    assert "?." not in said[0]
-    left = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    assert left == {"rows.parquet", "sketch.json"}
+    assert (done.code, done.out, done.err.count("Error")) == (2, "", 1), done.err
+    said = done.err.splitlines()[-1]  # what was read is told before
+    assert said.startswith("Error: ")
+    assert named in said
+    assert not LIBRARY_WORDS.search(done.err), done.err
+    assert "?." not in said
+    assert {path.name for path in folder.glob("[!.]*")} == before
 
 
 @pytest.mark.parametrize(

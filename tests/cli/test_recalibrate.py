@@ -70,37 +70,6 @@ def test_from_a_sketch_and_to_csv(calibrant, overconfident, tmp_path) -> None:
     assert pyarrow.csv.read_csv(out).num_rows == 2000
 
 
-def test_what_cannot_be(calibrant, overconfident, tmp_path) -> None:
-    target = tmp_path / "map.json"
-
-    def refused(words, *said: str) -> None:
-        done = calibrant("recalibrate", *words)
-        assert done.code == 2
-        for each in said:
-            assert each in done.err, done.err
-
-    refused([overconfident, "-o", tmp_path / "map.pkl"], "map.pkl")
-    refused([overconfident, "-o", target, "--percent", "--from-logits"], "`--percent`")
-    refused([overconfident, "-o", target, "--words", "sure=1"], "`--words`")
-    refused([overconfident, "-o", target, "--picture", tmp_path / "map.txt"], "map.txt")
-    refused([overconfident, "--apply", target, "-o", "x.csv", "--picture", "m.svg"], "--picture")
-    refused(
-        [overconfident, "--apply", tmp_path / "no.json", "-o", tmp_path / "x.csv"], "No such file"
-    )
-    refused(
-        [overconfident, "--apply", overconfident, "-o", tmp_path / "x.csv"],
-        "day1.parquet",
-    )
-    assert calibrant("recalibrate", overconfident, "-o", target).code == 0
-    refused([overconfident, "--apply", target, "-o", tmp_path / "x.xlsx"], "x.xlsx")
-    better = tmp_path / "b.parquet"
-    assert calibrant("recalibrate", overconfident, "--apply", target, "-o", better).code == 0
-    refused([better, "--prob", "p", "--apply", target, "-o", tmp_path / "x.csv"], "p_recalibrated")
-    one = tmp_path / "one.csv"
-    one.write_text("p,y\n0.5,1\n0.6,1\n")
-    refused([one, "-o", target], "1")
-
-
 def test_a_map_as_sql(calibrant, overconfident, tmp_path) -> None:
     duckdb = pytest.importorskip("duckdb")
     target = tmp_path / "map.json"
@@ -260,16 +229,3 @@ def test_columns_in_another_order_are_taken_by_name(calibrant, classes, tmp_path
     pyarrow.csv.write_csv(pyarrow.table({f"s_{k}": SURE[:, k] for k in order}), turned)
     done = calibrant("recalibrate", turned, "--prob", "s_*", "--apply", target, "-o", better)
     assert (done.code, "--classes" in done.err) == (2, True), done.err
-
-
-def test_mistakes_with_maps_of_classes(calibrant, classes, tmp_path) -> None:
-    words = ("recalibrate", classes, *CLASSES, "--label", "y", "-o", tmp_path / "map.json")
-    for more, text in [
-        (("--method", "magic"), "temperature"),
-        (("--percent",), "--percent"),
-        (("--pos-label", "cat"), "--pos-label"),
-        (("--picture", tmp_path / "map.svg"), "--picture"),
-    ]:
-        done = calibrant(*words, *more)
-        assert (done.code, text in done.err) == (2, True), done.err
-    assert not (tmp_path / "map.json").exists()
