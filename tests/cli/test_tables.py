@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import calibrant as cal
 from calibrant.cli.options import app, load_verbs
 
 ROSSI = Path(__file__).parents[2] / "docs" / "data" / "rossi.csv"
@@ -44,6 +45,15 @@ def test_audit_finds_the_pairs(table):
     assert {one["label"] for one in document["groups"] if one["p_value"] <= 0.05} == {
         f"a {i} and b {j}" for i in (0, 1) for j in (0, 1)
     }
+    rows = np.genfromtxt(table, delimiter=",", names=True)
+    found = cal.find_groups(
+        data={name: rows[name] for name in rows.dtype.names},
+        y_true="y",
+        y_prob="p",
+        columns=["a", "b"],
+    )
+    assert document == json.loads(json.dumps(found.to_dict()))
+    assert run("audit", table, "--column", "a", "--column", "b").strip() == str(found)
 
 
 def test_a_picture_or_a_page(table, tmp_path):

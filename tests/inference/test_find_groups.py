@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.refusals import refused
 
+import calibrant as cal
 from calibrant.inference.find_groups import find_groups
 
 
@@ -90,6 +91,23 @@ def test_frames_of_any_library_and_missing_values():
     ]
     assert results[0].to_dict() == results[1].to_dict() == results[2].to_dict()
     assert any("missing" in one.label for one in results[0])
+
+
+def test_a_forest_of_gaps_and_a_section_of_the_report():
+    data, p, y = exclusive_or()
+    found = search({**data, "a<b>": data["a"]}, p, y)
+    plot = found.plot()
+    assert plot.ax.get_xlabel() == "Event rate less mean prediction"
+    assert plot.artists["off"][0].get_offsets().shape == (len(found.shown), 2)
+    assert [one.get_text() for one in plot.ax.get_yticklabels()][-1] == found[0].label
+    page = cal.report(y, p).with_outcomes(found)
+    assert page.to_dict()["outcomes"][0]["tested"] == found.tested
+    assert "## Groups that nobody named" in page.markdown
+    assert f"{found[0].gap:+.4f}" in page.markdown
+    assert "a&lt;b&gt;" in page.html
+    assert "a<b>" not in page.html
+    with refused("found"):
+        cal.plotting.gap_plot(3)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from scipy.special import betainc
 from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
-from calibrant._format import p_equation
+from calibrant._format import aligned, decimals, p_equation, p_text
 from calibrant.data.cells import Cells, Codes, crossed
 from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
@@ -111,13 +111,24 @@ class FoundGroups(Record):
     def __len__(self) -> int:
         return len(self.groups)
 
-    def __getitem__(self, place: int) -> FoundGroup:
+    @overload
+    def __getitem__(self, place: int) -> FoundGroup: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[FoundGroup, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> FoundGroup | tuple[FoundGroup, ...]:
         return self.groups[place]
 
     @property
     def shown(self) -> tuple[FoundGroup, ...]:
         """Groups with a gap at the level 1 - confidence."""
         return tuple(one for one in self.groups if one.p_value <= 1.0 - self.confidence + 1e-12)
+
+    @property
+    def miscalibrated(self) -> bool:
+        """True where a group has a gap."""
+        return bool(self.shown)
 
     @property
     def verdict(self) -> str:
@@ -135,13 +146,31 @@ class FoundGroups(Record):
         return f"FoundGroups({len(self.shown)} of {self.tested} groups, {p_equation(self.p_value)})"
 
     def __str__(self) -> str:
-        lines = [self.verdict, ""]
-        lines += [
-            f"{one.gap:+.4f} ({one.low:+.4f} to {one.high:+.4f})  {p_equation(one.p_value)}  "
-            f"{one.rows:,} rows  {one.label}"
-            for one in self.groups
+        return f"{self.verdict}\n\n{aligned(self.rows())}"
+
+    def rows(self) -> list[list[str]]:
+        """The groups as a table of text, header first."""
+        header = ["group", "rows", "gap", "interval", "p", "detectable"]
+        return [
+            header,
+            *(
+                [
+                    one.label,
+                    f"{one.rows:,}",
+                    f"{one.gap:+.4f}",
+                    f"{one.low:+.4f} to {one.high:+.4f}",
+                    p_text(one.p_value),
+                    decimals(one.detectable),
+                ]
+                for one in self.groups
+            ),
         ]
-        return "\n".join(lines)
+
+    def plot(self, ax: Any = None, **look: Any) -> Any:
+        """Forest plot of the groups, as `calibrant.plotting.gap_plot` draws it."""
+        import calibrant  # the facade, which loads the room of pictures when it is first asked for
+
+        return calibrant.plotting.gap_plot(self).plot(ax, **look)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""

@@ -8,7 +8,9 @@ from calibrant.plotting.diagrams import Diagrams as Diagrams
 from calibrant.plotting.diagrams import reliability_diagrams as reliability_diagrams
 from calibrant.plotting.display import ReliabilityDisplay as ReliabilityDisplay
 from calibrant.plotting.forest import ForestPlot as ForestPlot
+from calibrant.plotting.forest import GapPlot as GapPlot
 from calibrant.plotting.forest import forest_plot as forest_plot
+from calibrant.plotting.forest import gap_plot as gap_plot
 from calibrant.plotting.isotonic import IsotonicDiagram as IsotonicDiagram
 from calibrant.plotting.isotonic import isotonic_diagram as isotonic_diagram
 from calibrant.plotting.map_diagram import MapDiagram as MapDiagram

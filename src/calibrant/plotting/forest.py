@@ -1,4 +1,4 @@
-"""The forest plot: the SmoothECE of every group with its interval, beside the noise floor."""
+"""Forest plots: SmoothECE of groups beside the noise floor, and gaps of groups that were found."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._format import group_text
+from calibrant._format import group_text, p_equation
 from calibrant.errors import InputError, show_value
 from calibrant.inference.assessment import Assessment
+from calibrant.inference.find_groups import FoundGroups
 from calibrant.measures.result_record import plain
 from calibrant.plotting.artists import display_name
 from calibrant.plotting.diagram import Diagram, Style
 from calibrant.plotting.frame import SMALL, Frame
 from calibrant.plotting.verdict import verdict_of
 
-__all__ = ["ForestPlot", "forest_plot"]
+__all__ = ["ForestPlot", "GapPlot", "forest_plot", "gap_plot"]
 
 Floats = NDArray[np.float64]
 
@@ -105,26 +106,126 @@ class ForestPlot(Diagram):
         """Noise floors as bars, estimates with their intervals, and the finding above each."""
         count = min(len(self.names), MOST_NAMED)
         y = np.arange(count, dtype=np.float64)[::-1]
-        theme, width = style.theme, style.linewidth or 1.8
+        theme = style.theme
         grey = {"color": theme.reference, "alpha": theme.reference_alpha}
         drawn: dict[str, list[Any]] = {
             "floor": [ax.hlines(y, 0.0, self.floor[:count], linewidth=7, **grey)]
         }
-        kinds = (("calibrated", False, theme.reference), ("off", True, theme.accent))
-        for key, bad, color in kinds:
-            of = np.flatnonzero(self.miscalibrated[:count] == bad)
-            if of.size:
-                look = {**style.of_point, "color": color}
-                label = look.pop("label", None)
-                bars = ax.hlines(y[of], self.low[of], self.high[of], linewidth=width, **look)
-                dots = {"s": 30, "zorder": 3, "linewidths": 0, "label": label, **look}
-                drawn[key] = [ax.scatter(self.estimate[of], y[of], **dots), bars]
+        drawn |= _intervals(ax, style, y, self.estimate, self.low, self.high, self.miscalibrated)
         text = {"fontsize": SMALL - 1.0, "color": theme.muted, "textcoords": "offset points"}
         drawn["verdicts"] = [
             ax.annotate(verdict, (0.0, at), xytext=(0, 6), **text)
             for verdict, at in zip(self.verdicts, y, strict=False)
         ]
         return drawn
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GapPlot(Diagram):
+    """The gaps of groups that were found, one line for each, the smallest p-value on top.
+
+    Attributes
+    ----------
+    found : FoundGroups
+        What `find_groups` gave.
+    """
+
+    found: FoundGroups
+
+    @property
+    def label(self) -> str:
+        """Number of groups with a gap, among all."""
+        return f"{len(self.found.shown)} of {self.found.tested:,} groups have a gap"
+
+    def __repr__(self) -> str:
+        return f"GapPlot({self.label})"
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """A row for each group."""
+        names = ("label", "gap", "low", "high", "detectable", "p_value", "rows")
+        return {name: np.array([getattr(one, name) for one in self.found]) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, for JSON."""
+        return {"kind": "gaps", **self.found.to_dict()}
+
+    def frame(self) -> Frame:
+        """One named line for each group, and an axis of gaps."""
+        groups = self.found[:MOST_NAMED]
+        which = (
+            f" (first {len(groups)} of {len(self.found)})" if len(groups) < len(self.found) else ""
+        )
+        ends = [0.0, *(one.low for one in groups), *(one.high for one in groups)]
+        room = 0.06 * max(max(ends) - min(ends), 1e-6)
+        share = f"{100 * self.found.confidence:g}%"
+        legend = {"detectable": "Gap that would have been found with a probability below 80%"}
+        for key, text in (("calibrated", "No gap detected"), ("off", "Gap")):
+            if any((one in self.found.shown) == (key == "off") for one in groups):
+                legend[key] = f"{text}, with simultaneous {share} interval"
+        return Frame(
+            title=self.label,
+            subtitle=p_equation(self.found.p_value),
+            xlabel=f"Event rate less mean prediction{which}",
+            ylabel="",
+            xlim=(min(ends) - room, max(ends) + room),
+            ylim=(-0.6, len(groups) - 0.4),
+            legend=legend,
+            names=tuple(display_name(one.label, 48) for one in groups)[::-1],
+        )
+
+    def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        """Gaps too small to be found as bars, and every gap with its interval."""
+        groups = self.found[:MOST_NAMED]
+        gap, low, high, seen = (
+            np.array([getattr(one, name) for one in groups])
+            for name in ("gap", "low", "high", "detectable")
+        )
+        y = np.arange(len(groups), dtype=np.float64)[::-1]
+        grey = {"color": style.theme.reference, "alpha": style.theme.reference_alpha}
+        low_end, high_end = self.frame().xlim
+        bars = ax.hlines(
+            y, np.maximum(-seen, low_end), np.minimum(seen, high_end), linewidth=7, **grey
+        )
+        shown = np.array([one in self.found.shown for one in groups])
+        return {"detectable": [bars], **_intervals(ax, style, y, gap, low, high, shown)}
+
+
+def _intervals(
+    ax: Any, style: Style, y: Floats, estimate: Floats, low: Floats, high: Floats, off: Any
+) -> dict[str, list[Any]]:
+    """Dots with their intervals, those that are rejected in the accent colour."""
+    drawn, width = {}, style.linewidth or 1.8
+    kinds = (("calibrated", False, style.theme.reference), ("off", True, style.theme.accent))
+    for key, bad, color in kinds:
+        of = np.flatnonzero(off[: y.size] == bad)
+        if of.size:
+            look = {**style.of_point, "color": color}
+            label = look.pop("label", None)
+            bars = ax.hlines(y[of], low[of], high[of], linewidth=width, **look)
+            dots = {"s": 30, "zorder": 3, "linewidths": 0, "label": label, **look}
+            drawn[key] = [ax.scatter(estimate[of], y[of], **dots), bars]
+    return drawn
+
+
+def gap_plot(found: FoundGroups) -> GapPlot:
+    """Forest plot of found groups: the gap of each with its simultaneous interval.
+
+    Parameters
+    ----------
+    found : FoundGroups
+        What `find_groups` gave.
+
+    Returns
+    -------
+    GapPlot
+        With `plot`, `save`, `to_svg` and `to_frame`.
+    """
+    if not isinstance(found, FoundGroups):
+        raise InputError(
+            f"`found` must be what `find_groups` gave; it is {show_value(type(found).__name__)}.",
+            argument="found",
+        )
+    return GapPlot(found)
 
 
 def forest_plot(assessments: Mapping[Any, Assessment]) -> ForestPlot:

@@ -261,11 +261,14 @@ def _profile(group: GroupSummary) -> list[Section]:
 
 
 def _outcome(found: Outcome) -> Section:
-    """Verdict, picture and table of survival, quantiles or distributions."""
+    """Verdict, picture and table of found groups, survival, quantiles or distributions."""
     header, *rows = found.rows()
+    rows = [[shown_text(name), *row] for name, *row in rows]
     title, diagram = TITLES[type(found)], outcome_diagram(found)
     picture = [] if diagram is None else [Picture(diagram, f"{title}: {diagram.label}")]
-    return Section(title, [_sentence(found.verdict), *picture, Table(header, rows)])
+    return Section(
+        title, [_sentence(shown_text(found.verdict, longest=200)), *picture, Table(header, rows)]
+    )
 
 
 # -- several models, classes or groups -----------------------------------------------------------

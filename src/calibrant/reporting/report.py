@@ -103,7 +103,7 @@ class Report:
         return Report(replace(self.summary, classes=classes_of(sketches, finding)))
 
     def with_outcomes(self, *found: Outcome) -> Report:
-        """Report with sections on survival, quantiles or distributions."""
+        """Report with sections on groups that `find_groups` found, survival, quantiles or distributions."""
         return Report(replace(self.summary, outcomes=as_outcomes(found)))
 
     def made_by(self, command: str) -> Report:

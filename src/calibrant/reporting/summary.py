@@ -159,7 +159,7 @@ class Summary:
     comparison : Comparison or None
         Of models on the same rows, in pairs.
     outcomes : tuple of Outcome
-        What was found of survival, quantiles and distributions.
+        What was found of groups that nobody named, survival, quantiles and distributions.
     """
 
     title: str
