@@ -189,11 +189,11 @@ print("half" in room.map_names(), cal.load_recalibrator(sys.argv[1] + "/map.json
 print(round(module["recalibrate"](0.4), 6), half.explain([0.4]))
 """
     (tmp_path / "half.py").write_text("""
-from calibrant.recalibration.learned_map import Part, Recalibrator, register
+from calibrant.recalibration.learned_map import Recalibrator, register
 
 @register("half")
 class HalfRecalibrator(Recalibrator):
-    parts = {"share": Part()}
+    parts = {"share": float}
     def _learn(self, training):
         return {"share": 0.5}
     def _apply(self, p, state):

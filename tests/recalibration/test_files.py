@@ -122,12 +122,13 @@ def resealed(document):
     ("recalibrator", "state"),
     [
         (IsotonicRecalibrator(), {"values": {"array": [0.2, 8.3]}, "p": {"array": [0.1, 0.9]}}),
-        (IsotonicRecalibrator(), {"values": {"array": [0.5, 0.2]}, "p": {"array": [0.1, 0.9]}}),
+        (IsotonicRecalibrator(), {"values": {"array": [0.5]}, "p": {"array": [0.1, 0.9]}}),
+        (IsotonicRecalibrator(), {"values": 0.5}),
         (TemperatureRecalibrator(), {"temperature": 0.0}),
-        (TemperatureRecalibrator(), {"temperature": -1.0}),
-        (BetaRecalibrator(), {"a": -1.0}),
-        (SmoothRecalibrator(), {"bandwidth": 0.0}),
-        (RandomizedRecalibrator(), {"p_value": 2.0}),
+        (TemperatureRecalibrator(), {"temperature": float("inf")}),
+        (BetaRecalibrator(), {"a": "1"}),
+        (SmoothRecalibrator(), {"scale": "magic"}),
+        (RandomizedRecalibrator(), {"more": 2.0}),
     ],
 )
 def test_a_map_that_cannot_be_meant_is_refused(recalibrator, state, tmp_path):

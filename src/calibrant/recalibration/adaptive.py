@@ -12,7 +12,6 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.measures._chains import pooled
 from calibrant.recalibration.learned_map import (
     Floats,
-    Part,
     Parts,
     Recalibrator,
     State,
@@ -113,11 +112,8 @@ class AdaptiveRecalibrator(Recalibrator):
     """
 
     parts: ClassVar[Parts] = {
-        "x": Part(True, increasing=True),
-        "values": Part(True),
-        "spread": Part(True, low=0.0),
-        **dict.fromkeys(("low_spread", "high_spread"), Part(low=0.0)),
-        **dict.fromkeys(("low", "high", *FAMILIES), Part(False, 0.0, 1.0)),
+        **dict.fromkeys(("x", "values", "spread"), np.ndarray),
+        **dict.fromkeys(("low", "high", "low_spread", "high_spread", *FAMILIES), float),
     }
 
     def __init__(self, monotone: bool = True) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_integer
 from calibrant._format import distinct_parts, group_text
 from calibrant.data.arrays import as_array
 from calibrant.data.classes import ClassDistributions, class_distributions, finite_logits
@@ -25,12 +23,12 @@ from calibrant.recalibration.learned_map import (
     State,
     register,
     require_map,
+    require_rows,
 )
 
 __all__ = [
     "LEAST_OF_A_CLASS",
     "ClassRecalibrator",
-    "ClassTraining",
     "IdentityOfClasses",
     "OneVsRestRecalibrator",
     "called_classes",
@@ -40,35 +38,6 @@ __all__ = [
 
 LEAST_OF_A_CLASS = 2
 """Rows of a class for parameters of its own: from none or one, they would only tell that it is rare."""
-MAX_CLASSES = 1 << 20
-
-
-@dataclass(frozen=True, eq=False)
-class ClassTraining:
-    """Rows that a map of classes is fitted to.
-
-    Attributes
-    ----------
-    rows : array[n, classes]
-        Probabilities, or finite logits.
-    labels : int64[n]
-        Column of the true class.
-    weight : float64[n] or None
-        Importance of each row.
-    classes : list
-        Names of the columns.
-    """
-
-    rows: NDArray[Any]
-    labels: NDArray[np.int64]
-    weight: Floats | None
-    classes: Sequence[Any]
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Number of rows of each class that have any weight."""
-        used = self.labels if self.weight is None else self.labels[self.weight > 0.0]
-        return np.bincount(used, minlength=len(self.classes))
 
 
 class ClassRecalibrator(LearnedMap):
@@ -101,9 +70,8 @@ class ClassRecalibrator(LearnedMap):
                 argument="y_true",
             )
         rows, found = self._rows(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-        training = ClassTraining(rows, found.labels, found.weight, found.classes)
-        self._require_enough(training)
-        self._set_state(self._learn(training), rows.shape[1])
+        self._require_enough(found)
+        self._set_state(self._learn(rows, found), rows.shape[1])
         self.classes_ = called_classes(y_prob, classes)
         return self
 
@@ -165,26 +133,17 @@ class ClassRecalibrator(LearnedMap):
 
         return class_map_to_python(self, name, tolerance)
 
-    def _require_enough(self, training: ClassTraining) -> None:
-        counts = training.counts
-        needed = self.n_parameters_of(counts.size)
-        if needed > counts.sum():
-            raise TooFewRows(
-                f"`y_true` must have at least as many rows as the map has parameters; it has {counts.sum()} "
-                f"for {needed}.",
-                argument="y_true",
-                hint="Use a map with fewer parameters, such as a temperature, or more rows.",
-            )
-        require_rows_of_classes(counts, training.classes, shared=self.shared)
+    def _require_enough(self, found: ClassDistributions) -> None:
+        used = found.labels if found.weight is None else found.labels[found.weight > 0.0]
+        counts = np.bincount(used, minlength=len(found.classes))
+        require_rows(int(counts.sum()), self.n_parameters_of(counts.size))
+        require_rows_of_classes(counts, found.classes, shared=self.shared)
 
     def _try_out(self) -> None:
         k, names = self.n_features_in_, self.classes_
-        if not (is_integer(k) and 2 <= k <= MAX_CLASSES):
-            raise InputError(f"it must have 2 classes or more; got {show_value(k)}")
+        mapped = self._apply(np.vstack([np.full((1, k), 1.0 / k), np.eye(1, k)]), self.state)
         if names is not None and len({*map(str, names)}) != k:
             raise InputError("it must name each of its classes once")
-        even = 0.0 if self.from_logits else 1.0 / k
-        mapped = self._apply(np.vstack([np.full((1, k), even), np.eye(k)[:1]]), self.state)
         if mapped.shape != (2, k) or not np.all((mapped >= 0.0) & (mapped <= 1.0)):
             raise InputError("it does not give probabilities")
 
@@ -197,8 +156,8 @@ class ClassRecalibrator(LearnedMap):
         """Sentence on what the map does."""
 
     @abstractmethod
-    def _learn(self, training: ClassTraining) -> State:
-        """Fitted attributes from rows."""
+    def _learn(self, rows: NDArray[Any], found: ClassDistributions) -> State:
+        """Fitted attributes from probabilities or finite logits, and what else was read."""
 
     @abstractmethod
     def _apply(self, rows: NDArray[Any], state: State) -> Floats:
@@ -225,10 +184,10 @@ class IdentityOfClasses(ClassRecalibrator):
         """Sentence on what the map does."""
         return "This map leaves predictions as they are."
 
-    def _require_enough(self, training: ClassTraining) -> None:
+    def _require_enough(self, found: ClassDistributions) -> None:
         """Any rows will do: nothing is learned."""
 
-    def _learn(self, training: ClassTraining) -> State:
+    def _learn(self, rows: NDArray[Any], found: ClassDistributions) -> State:
         return {}
 
     def _apply(self, rows: NDArray[Any], state: State) -> Floats:
@@ -274,16 +233,16 @@ class OneVsRestRecalibrator(ClassRecalibrator):
         """Number of parameters of the maps of so many classes."""
         return classes * self._each.n_parameters
 
-    def _learn(self, training: ClassTraining) -> State:
+    def _learn(self, rows: NDArray[Any], found: ClassDistributions) -> State:
         maps: list[Recalibrator | None] = [
-            deepcopy(self._each).fit(column, training.labels == k, training.weight)
-            for k, column in enumerate(training.rows.T)
+            deepcopy(self._each).fit(column, found.labels == k, found.weight)
+            for k, column in enumerate(rows.T)
         ]
         return {"maps": maps}
 
-    def _require_enough(self, training: ClassTraining) -> None:
+    def _require_enough(self, found: ClassDistributions) -> None:
         require_map(self._each, "recalibrator")
-        super()._require_enough(training)
+        super()._require_enough(found)
 
     def _apply(self, rows: NDArray[Any], state: State) -> Floats:
         maps = state["maps"]

@@ -21,7 +21,6 @@ from calibrant.recalibration.learned_map import (
     FitOptions,
     Floats,
     LearnedMap,
-    Part,
     Parts,
     Recalibrator,
     State,
@@ -97,9 +96,9 @@ class GroupRecalibrator(LearnedMap):
     parts: ClassVar[Parts] = {
         "map": Recalibrator,
         "cells": dict,
-        "center": Part(),
-        "offsets": Part(row=True),
-        "slopes": Part(row=True),
+        "center": float,
+        "offsets": np.ndarray,
+        "slopes": np.ndarray,
     }
 
     def __init__(

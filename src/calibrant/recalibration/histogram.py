@@ -9,9 +9,7 @@ import numpy as np
 from calibrant._arguments import require_choice, require_count
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.recalibration.learned_map import (
-    PROBABILITIES,
     Floats,
-    Part,
     Parts,
     Recalibrator,
     State,
@@ -52,10 +50,7 @@ class HistogramRecalibrator(Recalibrator):
     array([0.333, 0.333, 1.   ])
     """
 
-    parts: ClassVar[Parts] = {
-        "edges": Part(True, 0.0, 1.0, increasing=True),
-        "values": PROBABILITIES,
-    }
+    parts: ClassVar[Parts] = {"edges": np.ndarray, "values": np.ndarray}
 
     def __init__(
         self, n_bins: int = 10, strategy: Literal["uniform", "quantile"] = "quantile"

@@ -14,7 +14,6 @@ from calibrant.errors import InputError
 from calibrant.measures._chains import pooled
 from calibrant.recalibration.learned_map import (
     Floats,
-    Part,
     Parts,
     Recalibrator,
     State,
@@ -27,8 +26,7 @@ from calibrant.recalibration.logistic import rows_per_weight
 __all__ = ["CrossVennAbersRecalibrator", "IsotonicRecalibrator", "VennAbersRecalibrator"]
 
 BEYOND = 2.0
-"""Stands behind the last prediction, so that all parts of a state have one length."""
-RISING = Part(True, 0.0, 1.0, increasing=True)
+"""Stands behind the last prediction, where the last values go on."""
 
 
 @register("isotonic")
@@ -47,7 +45,7 @@ class IsotonicRecalibrator(Recalibrator):
     array([0. , 0.5, 1. ])
     """
 
-    parts: ClassVar[Parts] = {"p": RISING, "values": RISING}
+    parts: ClassVar[Parts] = {"p": np.ndarray, "values": np.ndarray}
 
     def _learn(self, training: Training) -> State:
         points = training.points
@@ -108,11 +106,7 @@ class VennAbersRecalibrator(_Interval):
     (array([0.33, 0.5 ]), array([0.67, 1.  ]))
     """
 
-    parts: ClassVar[Parts] = {
-        "p": Part(True, 0.0, BEYOND, increasing=True),
-        "low": RISING,
-        "high": RISING,
-    }
+    parts: ClassVar[Parts] = {"p": np.ndarray, "low": np.ndarray, "high": np.ndarray}
 
     def _learn(self, training: Training) -> State:
         """Predictions where either probability changes, and both from there on."""

@@ -36,11 +36,8 @@ if TYPE_CHECKING:
     from calibrant.io.sql import Expression
 
 __all__ = [
-    "POSITIVE",
-    "PROBABILITIES",
     "FitOptions",
     "LearnedMap",
-    "Part",
     "Parts",
     "Recalibrator",
     "Training",
@@ -52,12 +49,13 @@ __all__ = [
     "register",
     "registered_maps",
     "require_map",
+    "require_rows",
     "shape_of",
 ]
 
 Floats = NDArray[np.float64]
 State = dict[str, Any]
-Parts = Mapping[str, "Part | type"]
+Parts = Mapping[str, type]
 AnyMap = TypeVar("AnyMap", bound="type[LearnedMap]")
 
 FORMAT, VERSION, OLDEST = "calibrant.recalibrator", 3, 2
@@ -166,39 +164,6 @@ def make_map(recalibrator: str | LearnedMap, n_classes: int = 2) -> Any:
 # -- what every map is -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Part:
-    """Rule for a fitted attribute in a file: finite numbers in a range, one of them or a row."""
-
-    row: bool = False
-    low: float = -np.inf
-    high: float = np.inf
-    increasing: bool = False
-
-    def require(self, name: str, value: Any) -> None:
-        """Refuse a value that breaks the rule."""
-        kind: Any = np.ndarray if self.row else int | float
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise InputError(f"{name!r} must be {'a row' if self.row else 'one'} of numbers")
-        numbers = np.asarray(value, dtype=np.float64)
-        high = self.high * (1.0 + 1e-9)  # means are rounded
-        valid = np.isfinite(numbers) & (numbers >= self.low) & (numbers <= high)
-        if not (
-            numbers.ndim == self.row
-            and numbers.size
-            and valid.all()
-            and not (self.increasing and np.any(np.diff(numbers) < 0.0))
-        ):
-            raise InputError(
-                f"{name!r} must hold {'a row of' if self.row else 'one of the'} finite numbers between "
-                f"{self.low:g} and {self.high:g}{' in increasing order' if self.increasing else ''}"
-            )
-
-
-POSITIVE = Part(low=float(np.finfo(np.float64).tiny))
-PROBABILITIES = Part(True, 0.0, 1.0)
-
-
 class LearnedMap(ABC):
     """Estimator whose parameters are stored by the constructor and whose fitted attributes end in `_`.
 
@@ -207,7 +172,7 @@ class LearnedMap(ABC):
 
     kind: ClassVar[str]
     parts: ClassVar[Parts] = {}
-    """Fitted attributes, without the underscore, and what they must be in a file."""
+    """Fitted attributes, without the underscore, and their type."""
     takes_table: ClassVar[bool] = False
     """True if it takes groups beside predictions: such a map has no name for `make_map`."""
     n_features_in_: int
@@ -382,24 +347,18 @@ def load_recalibrator(path: str | os.PathLike[str]) -> LearnedMap:
 
 
 def _require_parts(state: Mapping[str, Any], parts: Parts) -> None:
-    """Refuse a state that a fit could not have left behind."""
+    """Refuse a state whose names, types or numbers a fit could not have left behind."""
     if state.keys() != parts.keys():
         raise InputError(f"its state must hold {', '.join(parts) or 'nothing'}")
-    for name, part in parts.items():
+    for name, kind in parts.items():
         value = state[name]
-        if isinstance(part, Part):
-            part.require(name, value)
-        elif not isinstance(value, part):
-            raise InputError(f"{name!r} must be a {part.__name__}")
-        elif part is list and not (
-            value and all(isinstance(item, Recalibrator | None) for item in state[name])
+        numbers = kind in (float, np.ndarray)
+        if not isinstance(value, int | float if kind is float else kind) or (
+            numbers and not np.isfinite(value).all()
         ):
-            raise InputError(f"{name!r} must hold recalibrators")
-    lengths = {len(state[name]) for name, p in parts.items() if isinstance(p, Part) and p.row}
-    if len(lengths) > 1:
-        raise InputError("its rows must have one length")
-    if "scale" in parts:
-        as_scale(state["scale"])
+            raise InputError(
+                f"{name!r} must be {'finite, ' if numbers else ''}of type {kind.__name__}"
+            )
 
 
 def _settings(made: LearnedMap) -> State:
@@ -521,13 +480,7 @@ class Recalibrator(LearnedMap):
                 f"all {points.n} rows have outcome {int(seen[1])} (one class).",
                 argument="y_true",
             )
-        if self.n_parameters > points.n:
-            raise TooFewRows(
-                f"`y_true` must have at least as many rows as the map has parameters; it has {points.n} for "
-                f"{self.n_parameters}.",
-                argument="y_true",
-                hint="Use a map with fewer parameters, such as a temperature, or more rows.",
-            )
+        require_rows(points.n, self.n_parameters)
         self._set_state(self._learn(training), 1)
         return self
 
@@ -642,6 +595,17 @@ class Recalibrator(LearnedMap):
     def _breaks(self, state: State) -> tuple[Floats, Floats]:
         """Places where the map bends, and where it jumps."""
         return np.empty(0), np.empty(0)
+
+
+def require_rows(rows: int, parameters: int) -> None:
+    """Refuse fewer rows than a map has parameters."""
+    if rows < parameters:
+        raise TooFewRows(
+            f"`y_true` must have at least as many rows as the map has parameters; it has {rows} for "
+            f"{parameters}.",
+            argument="y_true",
+            hint="Use a map with fewer parameters, such as a temperature, or more rows.",
+        )
 
 
 def shape_of(y_prob: Any) -> tuple[int, ...]:

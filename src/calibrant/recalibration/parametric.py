@@ -11,10 +11,8 @@ from calibrant._arguments import require_number
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketches import is_summed
 from calibrant.recalibration.learned_map import (
-    POSITIVE,
     FitOptions,
     Floats,
-    Part,
     Parts,
     Recalibrator,
     State,
@@ -122,7 +120,7 @@ class PlattRecalibrator(LogisticMap):
     array([0.303, 0.697])
     """
 
-    parts: ClassVar[Parts] = {"slope": Part(), "intercept": Part()}
+    parts: ClassVar[Parts] = {"slope": float, "intercept": float}
     terms = ("(low - high)", "1.0")
 
     def _features(self, low: Floats, high: Floats) -> list[Floats]:
@@ -156,7 +154,7 @@ class TemperatureRecalibrator(LogisticMap):
     0.5
     """
 
-    parts: ClassVar[Parts] = {"temperature": POSITIVE}
+    parts: ClassVar[Parts] = {"temperature": float}
     terms = ("(low - high)",)
     nonnegative = 1
     temperature_: float
@@ -193,7 +191,7 @@ class BetaRecalibrator(LogisticMap):
     ['a', 'b', 'c']
     """
 
-    parts: ClassVar[Parts] = {"a": Part(low=0.0), "b": Part(low=0.0), "c": Part()}
+    parts: ClassVar[Parts] = {"a": float, "b": float, "c": float}
     terms = ("low", "-high", "1.0")
     nonnegative = 2
 
@@ -218,7 +216,7 @@ class OffsetRecalibrator(Recalibrator):
     0.1
     """
 
-    parts: ClassVar[Parts] = {"offset": Part()}
+    parts: ClassVar[Parts] = {"offset": float}
     n_parameters = 1
 
     def __init__(self, target_mean: float | None = None) -> None:

@@ -12,7 +12,6 @@ from calibrant.errors import InputError
 from calibrant.recalibration.learned_map import (
     FitOptions,
     Floats,
-    Part,
     Parts,
     Recalibrator,
     State,
@@ -53,7 +52,7 @@ class PriorShift(Recalibrator):
     22.0
     """
 
-    parts: ClassVar[Parts] = {"offset": Part(), "rate": Part(low=0.0, high=1.0)}
+    parts: ClassVar[Parts] = {"offset": float, "rate": float}
     _unlabelled = False
 
     def __init__(self, from_rate: float | None = None, to_rate: float | None = None) -> None:

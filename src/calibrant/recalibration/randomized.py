@@ -16,10 +16,7 @@ from calibrant.errors import CalibrantError
 from calibrant.inference.assess import assess
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.recalibration.learned_map import (
-    POSITIVE,
-    PROBABILITIES,
     Floats,
-    Part,
     Parts,
     Recalibrator,
     State,
@@ -84,11 +81,10 @@ class RandomizedRecalibrator(Recalibrator):
 
     exportable = False
     parts: ClassVar[Parts] = {
-        "bandwidth": POSITIVE,
+        "bandwidth": float,
         "scale": str,
-        "values": PROBABILITIES,
-        **dict.fromkeys(("displacement", "p_value"), Part(False, 0.0, 1.0)),
-        "bound": POSITIVE,
+        "values": np.ndarray,
+        **dict.fromkeys(("displacement", "bound", "p_value"), float),
     }
 
     def __init__(

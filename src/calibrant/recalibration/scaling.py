@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
-from calibrant.data.classes import SMALLEST_LOGARITHM
+from calibrant.data.classes import SMALLEST_LOGARITHM, ClassDistributions
 from calibrant.errors import CalibrantError
-from calibrant.recalibration.class_map import ClassRecalibrator, ClassTraining
+from calibrant.recalibration.class_map import ClassRecalibrator
 from calibrant.recalibration.export import nested
-from calibrant.recalibration.learned_map import POSITIVE, Floats, Part, Parts, State, register
+from calibrant.recalibration.learned_map import Floats, Parts, State, register
 
 __all__ = ["StructuredScaling", "TemperatureScaling", "VectorScaling"]
 
@@ -32,13 +32,11 @@ class LogitScaling(ClassRecalibrator):
     def __init__(self, from_logits: bool = True) -> None:
         self.from_logits = from_logits
 
-    def _learn(self, training: ClassTraining) -> State:
-        n = training.labels.size
-        weight = np.ones(n) if training.weight is None else training.weight
+    def _learn(self, rows: NDArray[Any], found: ClassDistributions) -> State:
+        weight = np.ones(len(rows)) if found.weight is None else found.weight
         total = float(weight.sum())
         effective = total**2 / float(weight @ weight)  # Kish's sample size
-        rows = ClassRows(self._scores(training.rows), training.labels, weight / total, effective)
-        return self._learned(rows)
+        return self._learned(ClassRows(self._scores(rows), found.labels, weight / total, effective))
 
     def _apply(self, rows: NDArray[Any], state: State) -> Floats:
         from scipy.special import softmax
@@ -97,7 +95,7 @@ class TemperatureScaling(LogitScaling):
     """
 
     shared = True
-    parts: ClassVar[Parts] = {"slope": POSITIVE, "intercept": Part(False, 0.0, 0.0)}
+    parts: ClassVar[Parts] = {"slope": float, "intercept": float}
 
     @property
     def temperature(self) -> float:
@@ -148,7 +146,7 @@ class VectorScaling(LogitScaling):
     (300, 3)
     """
 
-    parts: ClassVar[Parts] = {"slope": Part(True), "intercept": Part(True)}
+    parts: ClassVar[Parts] = {"slope": np.ndarray, "intercept": np.ndarray}
 
     def n_parameters_of(self, classes: int) -> int:
         """Slope and intercept of each class."""
@@ -226,11 +224,7 @@ class StructuredScaling(LogitScaling):
     (300, 3)
     """
 
-    parts: ClassVar[Parts] = {
-        "slope": POSITIVE,
-        "uniform": Part(False, 0.0, 1.0),
-        "weights": Part(True),
-    }
+    parts: ClassVar[Parts] = {"slope": float, "uniform": float, "weights": np.ndarray}
 
     def __init__(
         self, from_logits: bool = True, matrix: bool = False, strength: float = 1.0

@@ -14,8 +14,6 @@ from calibrant.errors import invalid
 from calibrant.measures._chains import pooled
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.learned_map import (
-    POSITIVE,
-    PROBABILITIES,
     Floats,
     Parts,
     Recalibrator,
@@ -81,7 +79,7 @@ class SmoothRecalibrator(Recalibrator):
     True
     """
 
-    parts: ClassVar[Parts] = {"bandwidth": POSITIVE, "scale": str, "values": PROBABILITIES}
+    parts: ClassVar[Parts] = {"bandwidth": float, "scale": str, "values": np.ndarray}
 
     def __init__(
         self,

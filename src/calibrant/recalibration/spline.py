@@ -12,7 +12,6 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
 from calibrant.recalibration.learned_map import (
     Floats,
-    Part,
     Parts,
     Recalibrator,
     State,
@@ -63,11 +62,7 @@ class SplineRecalibrator(Recalibrator):
     array([0.2])
     """
 
-    parts: ClassVar[Parts] = {
-        "x": Part(True, increasing=True),
-        "values": Part(True),
-        "bend": Part(low=0.0),
-    }
+    parts: ClassVar[Parts] = {"x": np.ndarray, "values": np.ndarray, "bend": float}
 
     def __init__(self, n_knots: int = 10, cv: int = 5, random_state: int = 0) -> None:
         self.n_knots = n_knots
