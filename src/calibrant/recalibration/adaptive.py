@@ -128,17 +128,17 @@ class AdaptiveRecalibrator(Recalibrator):
         return float(self.state["none"]) > 0.5
 
     def _learn(self, training: Training) -> State:
+        from scipy.special import softmax
+
         require_flag("monotone", self.monotone)
         rows = _rows_by_log_odds(training)
         everywhere = ModelAverage(rows)
         averages = [everywhere]
-        low, high = (
-            EndpointModel(rows.where(rows.end < 0)),
-            EndpointModel(rows.where(rows.end > 0)).mirrored(),
-        )
+        low = EndpointModel(rows.where(rows.end < 0), PRIOR_AGAINST, PRIOR_WITH)
+        high = EndpointModel(rows.where(rows.end > 0), PRIOR_WITH, PRIOR_AGAINST)
         if rows.end.any():
             averages.append(ModelAverage(rows.where(rows.end == 0), low.evidence + high.evidence))
-        shares = _normalised([average.evidence for average in averages])
+        shares = list(softmax([average.evidence for average in averages]))
         knots = everywhere.knots
         states = [average.at(knots, share) for average, share in zip(averages, shares, strict=True)]
         chance, spread = _mixture(states)
@@ -247,40 +247,17 @@ class ModelAverage:
 
 
 class EndpointModel:
-    """The rate of events among predictions of exactly 0, with a beta prior, and its evidence."""
+    """Rate of events among predictions of exactly 0, or exactly 1, with a beta prior, and its evidence."""
 
-    def __init__(self, rows: _Rows) -> None:
-        self.n = float(rows.n.sum())
-        self._events = float(rows.n @ rows.share)
-        self._prior = (PRIOR_AGAINST, PRIOR_WITH)
+    def __init__(self, rows: _Rows, events: float, others: float) -> None:
+        from scipy.special import betaln, polygamma
 
-    def mirrored(self) -> EndpointModel:
-        """Model of the other end, for predictions of exactly 1."""
-        self._prior = (PRIOR_WITH, PRIOR_AGAINST)
-        return self
-
-    @property
-    def rate(self) -> float:
-        events, others = self._prior
-        return (self._events + events) / (self.n + events + others)
-
-    @property
-    def log_odds(self) -> tuple[Floats, Floats]:
-        """Mean and variance of the log-odds of the rate."""
-        from scipy.special import polygamma
-
-        events, others = self._prior
-        beta = np.array([self._events + events, self.n - self._events + others])
-        (mean, less), (variance, more) = polygamma(0, beta), polygamma(1, beta)
-        return np.array([mean - less]), np.array([variance + more])
-
-    @property
-    def evidence(self) -> float:
-        from scipy.special import betaln
-
-        events, others = self._prior
-        after = betaln(self._events + events, self.n - self._events + others)
-        return float(after - betaln(events, others))
+        self.n, seen = float(rows.n.sum()), float(rows.n @ rows.share)
+        after = np.array([seen + events, self.n - seen + others])
+        (mean, less), (variance, more) = polygamma(0, after), polygamma(1, after)
+        self.rate = float(after[0]) / float(after.sum())
+        self.log_odds = np.array([mean - less]), np.array([variance + more])
+        self.evidence = float(betaln(*after) - betaln(events, others))
 
 
 def _rows_by_log_odds(training: Training) -> _Rows:
@@ -316,21 +293,12 @@ def _quantiles(rows: _Rows) -> tuple[Floats, Floats]:
     return where, levels[first]
 
 
-def _normalised(evidence: list[Floats]) -> list[Floats]:
-    most = max(float(values.max()) for values in evidence)
-    total = sum(float(np.exp(values - most).sum()) for values in evidence)
-    return [np.exp(values - most) / total for values in evidence]
-
-
-def _expected_expit(mean: Floats, variance: Floats) -> Floats:
-    """The mean of expit over normal log-odds (MacKay's approximation)."""
-    return expit(mean / np.sqrt(1.0 + np.pi / 8.0 * variance))
-
-
 def _mixture(averages: list[list[tuple[float, Floats, Floats]]]) -> tuple[Floats, Floats]:
-    """The mean probability, and the standard deviation of the log-odds."""
+    """Mean probability, by MacKay's approximation, and the standard deviation of the log-odds."""
     states = [state for average in averages for state in average]
-    chance = np.sum([w * _expected_expit(mean, variance) for w, mean, variance in states], axis=0)
+    chance = np.sum(
+        [w * expit(m / np.sqrt(1.0 + np.pi / 8.0 * variance)) for w, m, variance in states], axis=0
+    )
     centre = np.sum([w * mean for w, mean, _ in states], axis=0)
     squares = [w * (variance + (mean - centre) ** 2) for w, mean, variance in states]
     return chance, np.sqrt(np.sum(squares, axis=0))

@@ -17,12 +17,10 @@ from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
-from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.class_map import (
     LEAST_OF_A_CLASS,
     ClassRecalibrator,
     IdentityOfClasses,
-    OneVsRestRecalibrator,
     require_rows_of_classes,
 )
 from calibrant.recalibration.effect import (
@@ -35,21 +33,30 @@ from calibrant.recalibration.effect import (
     mean_and_error,
     stratified_folds,
 )
-from calibrant.recalibration.isotonic import IsotonicRecalibrator, VennAbersRecalibrator
-from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, shape_of
-from calibrant.recalibration.parametric import (
-    BetaRecalibrator,
-    IdentityRecalibrator,
-    OffsetRecalibrator,
-    PlattRecalibrator,
-    TemperatureRecalibrator,
-)
-from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
+from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, make_map, shape_of
+from calibrant.recalibration.parametric import IdentityRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
 __all__ = ["NONE", "Candidate", "Choice", "choose_recalibrator"]
 
 NONE = "none"
+OF_EVENTS = (
+    "adaptive",
+    "smooth",
+    "platt",
+    "temperature",
+    "beta",
+    "isotonic",
+    "venn-abers",
+    "offset",
+)
+OF_CLASSES = {
+    "temperature": "temperature",
+    "one-vs-rest beta": "beta",
+    "structured": "structured",
+    "structured matrix": "structured-matrix",
+}
+"""Maps to compare by default; of classes, the names that `make_map` knows them by."""
 ROWS_PER_PARAMETER = 2
 """A map of classes is compared by default where each of its parameters is learned from so many rows."""
 
@@ -236,25 +243,11 @@ def _checked(candidates: Any, binary: bool) -> Mapping[str, LearnedMap] | None:
 def _defaults(sample: Sample, fold: Integers) -> dict[str, LearnedMap]:
     """Maps to compare; of classes, those whose parameters every fold leaves enough rows for."""
     if sample.binary:
-        return {
-            "adaptive": AdaptiveRecalibrator(),
-            "smooth": SmoothRecalibrator(),
-            "smooth probability": SmoothRecalibrator(scale=PROBABILITY, pseudo_rows=0.0),
-            "platt": PlattRecalibrator(),
-            "temperature": TemperatureRecalibrator(),
-            "beta": BetaRecalibrator(),
-            "isotonic": IsotonicRecalibrator(),
-            "venn-abers": VennAbersRecalibrator(),
-            "offset": OffsetRecalibrator(),
-        }
-    maps: dict[str, ClassRecalibrator] = {
-        "temperature": TemperatureScaling(from_logits=False),
-        "one-vs-rest beta": OneVsRestRecalibrator(BetaRecalibrator()),
-        "structured": StructuredScaling(from_logits=False),
-        "structured matrix": StructuredScaling(from_logits=False, matrix=True),
-    }
+        own = SmoothRecalibrator(scale=PROBABILITY, pseudo_rows=0.0)
+        return {**{name: make_map(name) for name in OF_EVENTS}, "smooth probability": own}
     fewest = np.min([sample.counts(fold != one) for one in np.unique(fold)], axis=0)
     every, rows = fewest.min() >= LEAST_OF_A_CLASS, int(fewest.sum())
+    maps = {name: make_map(key, fewest.size) for name, key in OF_CLASSES.items()}
     return {
         name: made
         for name, made in maps.items()

@@ -12,7 +12,6 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from calibrant._arguments import (
     CONFIDENCE,
@@ -25,8 +24,10 @@ from calibrant.data.arrays import as_array
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.clusters import cluster_codes
+from calibrant.inference.quantiles import normal_quantile
+from calibrant.measures.result_record import Record
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
-from calibrant.recalibration.effect import Sample, cross_fit
+from calibrant.recalibration.effect import Sample, cross_fit, mean_and_error
 
 __all__ = ["CrossFittedError", "cross_fitted_error"]
 
@@ -34,7 +35,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class CrossFittedError:
+class CrossFittedError(Record):
     """Cross-fitted calibration error.
 
     Attributes
@@ -64,10 +65,6 @@ class CrossFittedError:
             f"{self.value:.4f} ± {self.standard_error:.4f} ({self.norm}): overconfident "
             f"{self.overconfident:.4f}, underconfident {self.underconfident:.4f}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return dict(self.__dict__)
 
 
 def cross_fitted_error(
@@ -128,7 +125,10 @@ def cross_fitted_error(
                 "`y_true` has more classes than `y_prob` has columns.", argument="y_true"
             )
         outcomes = as_array(y_true, "y_true")[:, None] == np.arange(matrix.shape[1])
-        columns = [as_rows(outcomes[:, k], matrix[:, k], **options) for k in range(matrix.shape[1])]
+        columns = [
+            as_rows(one, column, **options)
+            for one, column in zip(outcomes.T, matrix.T, strict=True)
+        ]
     else:
         columns = [as_rows(y_true, y_prob, **options)]
     n = columns[0].n
@@ -153,14 +153,8 @@ def cross_fitted_error(
             score = step * (y - p) / size if size > 0 else np.zeros(n)
         scores += score
         over += np.where(np.abs(fitted - 0.5) < np.abs(p - 0.5), score, 0.0)
-    total = weight.sum()
-    value = float(weight @ scores / total)
-    sums = np.bincount(unit, weight * (scores - value))
-    error = float(np.sqrt(np.sum(sums**2) * units / max(units - 1, 1)) / total)
-    half = float(_z(confidence)) * error
-    part = float(weight @ over / total)
+    value, error, _ = mean_and_error(scores, weight, unit)
+    error *= float(np.sqrt(units / max(units - 1, 1)))
+    half = normal_quantile(0.5 + 0.5 * confidence) * error
+    part = float(np.average(over, weights=weight))
     return CrossFittedError(value, error, value - half, value + half, part, value - part, norm, n)
-
-
-def _z(confidence: float) -> float:
-    return float(norm.ppf(0.5 + 0.5 * confidence))
