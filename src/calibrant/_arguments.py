@@ -107,7 +107,9 @@ def require_share(argument: str, value: Any) -> float:
     """
     if is_number(value) and 0.0 < float(value) < 1.0:
         return float(value)
-    raise invalid(argument, "be a number between 0 and 1", value)
+    percent = is_number(value) and 1.0 <= value < 100.0
+    hint = f"Pass {value / 100:g} for {value:g}%." if percent else None
+    raise invalid(argument, "be a number between 0 and 1", value, hint=hint)
 
 
 def require_confidence(confidence: Any) -> float:

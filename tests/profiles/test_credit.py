@@ -117,7 +117,6 @@ def test_a_sketch_gives_the_same_table():
 @pytest.mark.parametrize(
     ("options", "argument"),
     [
-        ({"cuts": [0.2, 0.1]}, "cuts"),
         ({"cuts": [0.1, 1.0]}, "cuts"),
         ({"cuts": ["a"]}, "cuts"),
         ({"grades": ["a", "b"], "cuts": [0.1]}, "grades"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from html import escape
 from typing import Any, Literal, Unpack, get_args
@@ -21,10 +21,16 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, require_choice, require_confidence
+from calibrant._arguments import (
+    CONFIDENCE,
+    require_choice,
+    require_confidence,
+    require_count,
+    require_share,
+)
 from calibrant._format import percent
 from calibrant.data.rows import Dropped, InputOptions, require_one_sample
-from calibrant.decisions.ranking import Ranking, Side, rank, require_abstained, require_risk
+from calibrant.decisions.ranking import Ranking, Side, rank
 from calibrant.errors import InputError
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
@@ -94,8 +100,8 @@ class OperatingPoint(Record):
         return self.errors / self.rows
 
 
-@dataclass(frozen=True)
-class Certified:
+@dataclass(frozen=True, repr=False)
+class Certified(Record):
     """Certified thresholds of one side or both, with the guarantee that they have.
 
     Attributes
@@ -209,9 +215,8 @@ class Certified:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON."""
-        names = ["sentence", "certified", "threshold", "coverage", "risk_bound"]
-        names += [item.name for item in fields(self)]
-        return {name: plain(getattr(self, name)) for name in names}
+        names = ("sentence", "certified", "threshold", "coverage", "risk_bound")
+        return {name: plain(getattr(self, name)) for name in names} | super().to_dict()
 
 
 def certify(
@@ -293,9 +298,9 @@ def certify(
         y_true, y_prob, cluster, reading = sample_from(
             data, y_true, y_prob, options, cluster=cluster
         )
-    require_risk(risk)
+    require_share("risk", risk)
     require_confidence(confidence)
-    require_abstained(abstained)
+    require_count("abstained", abstained, least=0)
     require_choice("side", side, get_args(Asked))
     require_one_sample(reading.get("multiclass"))
     level = (1.0 - confidence) / (2.0 if side == "both" else 1.0)

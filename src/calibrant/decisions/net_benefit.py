@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from calibrant._arguments import (
     CONFIDENCE,
     generator,
-    is_number,
     require_confidence,
     require_seed,
+    require_share,
 )
 from calibrant._format import decimals
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.rows import Dropped, InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches, Stacked, is_summed
-from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches, random_blocks
 from calibrant.inference.profile import Sample
@@ -147,17 +147,10 @@ def require_thresholds(thresholds: Any, argument: str = "thresholds") -> Floats:
     array([0.1, 0.2])
     """
     several = isinstance(thresholds, Iterable) and not isinstance(thresholds, str)
-    values = list(thresholds) if several else [thresholds]
-    wrong = [value for value in values if not is_number(value) or not 0.0 < value < 1.0]
-    if wrong or not values:
-        percent = wrong and is_number(wrong[0]) and 1.0 < wrong[0] < 100.0
-        raise InputError(
-            f"`{argument}` must be numbers strictly between 0 and 1; "
-            + (f"got {show_value(wrong[0])}." if wrong else "there are none."),
-            argument=argument,
-            hint=f"For {wrong[0]:g} per cent pass {wrong[0] / 100:g}." if percent else None,
-        )
-    return np.unique(np.asarray(values, dtype=np.float64))
+    values = [require_share(argument, one) for one in (thresholds if several else [thresholds])]
+    if not values:
+        raise InputError(f"`{argument}` must hold a number; there is none.", argument=argument)
+    return np.unique(values)
 
 
 def net_benefit_values(sample: Sample, thresholds: Floats) -> Floats:

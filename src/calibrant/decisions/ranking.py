@@ -10,13 +10,11 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number, require_count
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.points import Points
 from calibrant.data.rows import ABSTAINED, Dropped, InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Stacked, is_summed
-from calibrant.errors import invalid
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches
 from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
@@ -28,8 +26,6 @@ __all__ = [
     "rank",
     "rank_rows",
     "rank_sketch",
-    "require_abstained",
-    "require_risk",
 ]
 
 Floats = NDArray[np.float64]
@@ -161,12 +157,11 @@ def rank_rows(rows: Rows, codes: tuple[Integers, int] | None, side: Side = "abov
         place = np.searchsorted(points.p, rows.p[used])
         mass = weight[used, None] * np.stack([1.0 - rows.y[used], rows.y[used]], axis=1)
         clusters = _apart(place, codes[0][used], mass, codes[1], points.p.size, side)
-    order = slice(None, None, -1) if side == "above" else slice(None)
     return _ranking(
-        points.p[order],
-        points.p[order],
-        points.mass[order],
-        squared[order],
+        points.p,
+        points.p,
+        points.mass,
+        squared,
         side,
         n=rows.n,
         whole=not rows.fractional,
@@ -187,12 +182,11 @@ def rank_sketch(sketch: Sketch, parts: Stacked | None = None, side: Side = "abov
     if parts is not None:
         place = np.searchsorted(cells, parts.cells)
         clusters = _apart(place, parts.code, parts.weights, len(parts), cells.size, side)
-    order = slice(None, None, -1) if side == "above" else slice(None)
     return _ranking(
-        (low if side == "above" else last)[order],
-        np.asarray(sketch.scale.prediction(_farthest(sketch, used, side)))[order],
-        mass[order],
-        sketch.squared_weights[used].sum(axis=1)[order],
+        low if side == "above" else last,
+        np.asarray(sketch.scale.prediction(_farthest(sketch, used, side))),
+        mass,
+        sketch.squared_weights[used].sum(axis=1),
         side,
         n=sketch.n,
         whole=not sketch.weighted,
@@ -205,12 +199,15 @@ def rank_sketch(sketch: Sketch, parts: Stacked | None = None, side: Side = "abov
 def _ranking(
     threshold: Floats, nearest: Floats, mass: Floats, squared: Floats, side: Side, **fields: Any
 ) -> Ranking:
+    """Ranking of points that are in increasing order."""
+    above = side == "above"
+    order = slice(None, None, -1 if above else 1)
     return Ranking(
-        np.ascontiguousarray(threshold),
-        np.cumsum(mass.sum(axis=1)),
-        np.cumsum(squared),
-        np.cumsum(mass[:, 0 if side == "above" else 1]),
-        np.append(nearest[1:], -np.inf if side == "above" else np.inf),
+        np.ascontiguousarray(threshold[order]),
+        np.cumsum(mass[order].sum(axis=1)),
+        np.cumsum(squared[order]),
+        np.cumsum(mass[order, 0 if above else 1]),
+        np.append(nearest[order][1:], -np.inf if above else np.inf),
         side=side,
         **fields,
     )
@@ -242,21 +239,3 @@ def _farthest(sketch: Sketch, used: NDArray[np.bool_], side: Side) -> Floats:
     else:
         far = (cells + 1) * width - np.minimum(counts * width - offsets * unit, 0.999 * width)
     return np.asarray(np.minimum(far, 1.0))
-
-
-def require_abstained(abstained: int) -> int:
-    """The number of cases that were declined, checked."""
-    return require_count("abstained", abstained, least=0)
-
-
-def require_risk(risk: float) -> float:
-    """The largest acceptable share of wrong decisions, checked."""
-    if not is_number(risk) or not 0.0 < risk < 1.0:
-        percent = is_number(risk) and 1.0 <= risk < 100.0
-        raise invalid(
-            "risk",
-            "lie between 0 and 1",
-            risk,
-            hint=f"{risk:g} per cent is `risk={risk / 100.0:g}`." if percent else None,
-        )
-    return float(risk)

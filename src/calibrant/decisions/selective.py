@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from html import escape
 from math import log
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number, require_confidence
-from calibrant._format import decimals
+from calibrant._arguments import (
+    CONFIDENCE,
+    is_number,
+    require_confidence,
+    require_count,
+    require_share,
+)
+from calibrant._format import aligned, decimals, html_table
 from calibrant.data.rows import Dropped, InputOptions
-from calibrant.decisions.ranking import Ranking, rank, require_abstained, require_risk
+from calibrant.decisions.ranking import Ranking, rank
 from calibrant.errors import TooFewRows, invalid
 from calibrant.inference.calibration_test import Interval
 from calibrant.inference.quantiles import exact_binomial, normal_quantile
@@ -147,7 +152,7 @@ class Selective:
         >>> selective([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5]).coverage_at(0.3)
         0.8
         """
-        require_risk(risk)
+        require_share("risk", risk)
         enough = np.flatnonzero(self._errors <= risk * self._rows * (1.0 + 1e-12))
         return float(self._rows[enough[-1]] / self._cases) if enough.size else 0.0
 
@@ -179,8 +184,7 @@ class Selective:
         ]
 
     def __str__(self) -> str:
-        width = max(len(name) for name, _ in self.rows())
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in self.rows())
+        return aligned(self.rows(), left=(0, 1))
 
     def __repr__(self) -> str:
         return (
@@ -189,19 +193,13 @@ class Selective:
         )
 
     def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><th style='text-align:left'>{escape(name.strip())}</th><td>{escape(text)}</td></tr>"
-            for name, text in self.rows()
-        )
-        return f"<table>{body}</table>"
+        return html_table([("quantity", "value"), *self.rows()])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
-        left_out = ("curve", "_rows", "_errors")
-        names = [item.name for item in fields(self) if item.name not in left_out]
-        curve = {name: plain(column) for name, column in self.curve._asdict().items()}
+        names = [item.name for item in fields(self) if not item.name.startswith("_")]
         numbers = {name: plain(getattr(self, name)) for name in [*names, "coverage"]}
-        return {**numbers, "curve": curve}
+        return numbers | {"curve": plain(self.curve._asdict())}
 
 
 def selective(
@@ -263,7 +261,7 @@ def selective(
             data, y_true, y_prob, options, cluster=cluster
         )
     require_confidence(confidence)
-    require_abstained(abstained)
+    require_count("abstained", abstained, least=0)
     ranking = rank(y_true, y_prob, cluster=cluster, **reading)
     return selective_of(ranking, abstained=abstained, confidence=confidence)
 

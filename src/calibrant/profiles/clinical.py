@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator
+from calibrant._arguments import generator, require_flag
 from calibrant.data.sketch import Sketch
 from calibrant.decisions.net_benefit import net_benefit_values, require_thresholds
-from calibrant.errors import invalid
 from calibrant.inference.assess import assess, counted
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable, profile
 from calibrant.profiles.logistic import (
@@ -79,13 +78,10 @@ def clinical(*, thresholds: float | Iterable[float] = (), hosmer_lemeshow: bool 
         "log loss": log_loss,
         "Spiegelhalter's z": spiegelhalter,
     }
-    thresholds = list(thresholds) if isinstance(thresholds, Iterable) else [thresholds]
-    if thresholds:
-        at = require_thresholds(thresholds[0] if len(thresholds) == 1 else thresholds)
-        measures["net benefit"] = partial(net_benefits, thresholds=at)
-    if not isinstance(hosmer_lemeshow, bool | np.bool_):
-        raise invalid("hosmer_lemeshow", "be True or False", hosmer_lemeshow)
-    if hosmer_lemeshow:
+    listed = list(thresholds) if isinstance(thresholds, Iterable) else [thresholds]
+    if listed:
+        measures["net benefit"] = partial(net_benefits, thresholds=require_thresholds(listed))
+    if require_flag("hosmer_lemeshow", hosmer_lemeshow):
         measures["Hosmer-Lemeshow"] = _hosmer_lemeshow
     return Profile("clinical", measures)
 

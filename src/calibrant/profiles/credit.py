@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number
+from calibrant._arguments import CONFIDENCE
 from calibrant.data.arrays import as_column, is_missing
-from calibrant.errors import InputError, invalid, show_value
+from calibrant.decisions.net_benefit import require_thresholds
+from calibrant.errors import InputError, show_value
 from calibrant.inference.correction import adjusted_p_values
 from calibrant.inference.profile import UNIT, Profile, Sample, Table, Unavailable, profile
 from calibrant.profiles.clinical import observed_expected
@@ -76,7 +77,7 @@ def credit(
     if order is not None and grades is None:
         raise InputError("`order` needs `grades`.", argument="order")
     column = None if grades is None else as_column(grades, "grades", dates=True)
-    edges = _require_cuts(DEFAULT_CUTS if cuts is None else cuts)
+    edges = require_thresholds(DEFAULT_CUTS if cuts is None else cuts, "cuts")
     table = partial(_grade_table, grades=column, cuts=edges, order=order)
     return Profile(
         "credit",
@@ -87,19 +88,6 @@ def credit(
             "grades": table,
         },
     )
-
-
-def _require_cuts(cuts: Iterable[float]) -> Floats:
-    listed = list(cuts) if isinstance(cuts, Iterable) and not isinstance(cuts, str) else [cuts]
-    valid = all(is_number(value) and 0.0 < value < 1.0 for value in listed)
-    if not isinstance(cuts, Iterable) or not valid or np.any(np.diff(np.array(listed)) <= 0.0):
-        raise invalid(
-            "cuts",
-            "be increasing numbers strictly between 0 and 1",
-            listed,
-            hint="Pass limits between grades, such as [0.01, 0.05].",
-        )
-    return np.asarray(listed, dtype=np.float64)
 
 
 # -- the tests of one grade ------------------------------------------------------------------------
@@ -164,7 +152,8 @@ def _grade_table(
     if sample.fractional:
         raise Unavailable("the grade table counts defaults; it takes no weights and no soft labels")
     weight = np.rint(sample.share * sample.sketch.n)
-    p, y, note = sample.p, sample.y, INDEPENDENT if sample.cluster is None else CLUSTERED
+    p, y = sample.p, sample.y
+    note = INDEPENDENT if sample.cluster is None else CLUSTERED
     if grades is not None:
         names, codes = _grades(sample, grades, order)
     else:

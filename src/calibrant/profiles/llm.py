@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import require_count
 from calibrant._format import decimals
 from calibrant.data.points import Points
 from calibrant.data.sketches import Stacked
-from calibrant.decisions.ranking import rank_rows, rank_sketch, require_abstained
+from calibrant.decisions.ranking import rank_rows, rank_sketch
 from calibrant.decisions.selective import selective_of
 from calibrant.errors import TooFewRows
 from calibrant.inference.profile import Profile, Quantity, Sample, Unavailable, profile
@@ -52,7 +53,7 @@ def llm(*, abstained: int = 0) -> Profile:
     >>> bool(np.isclose(found.profile["accuracy"].value, y.mean()))
     True
     """
-    require_abstained(abstained)
+    require_count("abstained", abstained, least=0)
     return Profile(
         "llm",
         {

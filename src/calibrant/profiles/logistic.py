@@ -136,6 +136,12 @@ class Fit:
     value: float
     information: Floats
 
+    def standard_error(self, index: int) -> float:
+        """Standard error of the intercept (0), the slope (1), or the intercept with the slope held (-1)."""
+        if index < 0:
+            return 1.0 / sqrt(self.information[0, 0])
+        return sqrt(np.linalg.inv(self.information)[index, index])
+
 
 def fit_held(data: LogOdds, index: int, value: float, start: float = 0.0) -> Fit:
     """Maximum with one parameter held (0 the intercept, 1 the slope), by Newton's method in a bracket.
@@ -166,7 +172,7 @@ def fit_held(data: LogOdds, index: int, value: float, start: float = 0.0) -> Fit
     return Fit(*line, likelihood + surplus * free, information)
 
 
-def fit_line(data: LogOdds, start: Fit | None = None) -> Fit:
+def fit_line(data: LogOdds) -> Fit:
     """Intercept and slope of greatest likelihood: iteratively reweighted least squares.
 
     The log-odds are standardised and steps are bounded, and halved where the likelihood would fall. The
@@ -177,8 +183,6 @@ def fit_line(data: LogOdds, start: Fit | None = None) -> Fit:
     scale = sqrt(float(data.weight @ (data.z - centre) ** 2) / total)
     units = replace(data, z=(data.z - centre) / scale)
     at = np.zeros(2)
-    if start is not None:
-        at = np.array([start.intercept + start.slope * centre, start.slope * scale])
     value, gradient, information = units.likelihood(*at)
     for _ in range(MOST_STEPS):
         if not np.linalg.det(information) > 0.0:
@@ -205,13 +209,8 @@ def profile_interval(data: LogOdds, fit: Fit, index: int, reach: float) -> tuple
     `index` is 0 for the intercept, 1 for the slope, and -1 for the intercept with the slope held at 1.
     """
     estimate = fit.slope if index == 1 else fit.intercept
-    if index < 0:
-        surplus, error = data.missed - data.failed, 1.0 / sqrt(fit.information[0, 0])
-    else:
-        other, error = (
-            (fit.slope, fit.intercept)[index],
-            sqrt(np.linalg.inv(fit.information)[index, index]),
-        )
+    other = (fit.slope, fit.intercept)[index]
+    error, surplus = fit.standard_error(index), data.missed - data.failed
 
     def profiled(x: float) -> float:
         if index < 0:
@@ -257,15 +256,12 @@ def _fits(sample: Sample) -> _Fits:
     if sample.rows is not None:
         weight = np.ones(sample.rows.n) if sample.rows.weight is None else sample.rows.weight
     data = LogOdds.of(sample.log_odds, weight * (1.0 - sample.y), weight * sample.y)
-    few = data.condensed()  # for many rows, where the search begins
-    offset = fit_held(data, 1, 1.0, fit_held(few, 1, 1.0).intercept if few is not data else 0.0)
+    offset = fit_held(data, 1, 1.0)
     events, others = float(data.events.sum()), float((data.weight - data.events).sum())
     if events <= 0.0 or others <= 0.0 or data.wrong > 0.0 or np.ptp(data.z) == 0.0:
         return _Fits(data, offset, None, nan)
     slope = data.separation()
-    line = None
-    if isnan(slope):
-        line = fit_line(data, fit_line(few) if few is not data else None)
+    line = fit_line(data) if isnan(slope) else None
     return _Fits(data, offset, line, slope if line is None else line.slope)
 
 
@@ -296,9 +292,7 @@ def _with_interval(sample: Sample, fit: Fit, index: int, quantity: Quantity) -> 
     if not _robust(sample):
         reach = normal_quantile(0.5 + 0.5 * sample.confidence)
         low, high = profile_interval(sample.once(_fits).data.condensed(), fit, index, reach)
-        inverse = 1.0 / fit.information[:1, :1] if index < 0 else np.linalg.inv(fit.information)
-        error = sqrt(inverse[max(index, 0), max(index, 0)])
-        return replace(quantity, low=low, high=high, standard_error=error)
+        return replace(quantity, low=low, high=high, standard_error=fit.standard_error(index))
     from scipy.special import stdtr
 
     covariance = _covariance(sample, fit, held=index < 0)

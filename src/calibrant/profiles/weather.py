@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_number, require_choice, require_count
 from calibrant.data.arrays import as_column
-from calibrant.errors import InputError, show_value
+from calibrant.data.columns import require_each
+from calibrant.errors import InputError
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable, profile
 from calibrant.inference.quantiles import skewed_quantiles
 from calibrant.measures._chains import pooled
@@ -100,27 +101,20 @@ def _skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
 
 def _climatology(sample: Sample, climatology: NDArray[Any]) -> Floats:
     """Climatology of each row that was kept, as probabilities."""
-    if climatology.ndim == 0:
-        kept, number = np.full(sample.p.size, climatology), np.arange(sample.p.size)
+    try:
+        column = np.asarray(climatology, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("`climatology` must hold numbers.", argument="climatology") from error
+    if column.ndim == 0:
+        column = np.full(sample.p.size, column)
+        kept, number = column, np.arange(column.size)
     else:
-        kept, number = sample.column("climatology", climatology)
-    column = np.empty(kept.size)
-    for k, value in enumerate(kept):
-        try:
-            column[k] = float(value)
-        except (TypeError, ValueError):
-            column[k] = nan
-    wrong = np.flatnonzero(~((column >= 0.0) & (column <= 1.0)))
-    if wrong.size:
-        row, value = int(number[wrong[0]]), kept[wrong[0]]
-        percent = 1.0 < column[wrong[0]] <= 100.0
-        raise InputError(
-            f"`climatology` must hold probabilities, in [0, 1]; row {row} is {show_value(value)}.",
-            argument="climatology",
-            row=row,
-            hint="Divide percentages by 100." if percent else None,
-        )
-    return column
+        kept, number = sample.column("climatology", column)
+    valid = np.ones(column.size, dtype=np.bool_)
+    valid[number] = (kept >= 0.0) & (kept <= 1.0)
+    rule = "hold probabilities, in [0, 1]"
+    require_each("climatology", column, valid, rule, "Divide percentages by 100.")
+    return kept
 
 
 def _sharpness(sample: Sample) -> Quantity:

@@ -12,7 +12,7 @@ from calibrant._arguments import require_choice
 from calibrant.data.classes import confidence
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketches import is_summed
-from calibrant.errors import InputError, invalid, show_value
+from calibrant.errors import InputError, invalid
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record
@@ -218,25 +218,15 @@ def _checked(candidates: Any, binary: bool) -> Mapping[str, LearnedMap] | None:
     wanted: Any = Recalibrator if binary else ClassRecalibrator
     example = "PlattRecalibrator()" if binary else "TemperatureScaling(from_logits=False)"
     if not isinstance(candidates, Mapping):
-        raise invalid(
-            "candidates",
-            "be a mapping from names to maps",
-            candidates,
-            hint=f'Pass `{{"mine": {example}}}`, or leave it out for all.',
-        )
+        hint = f'Pass `{{"mine": {example}}}`, or leave it out for all.'
+        raise invalid("candidates", "be a mapping from names to maps", candidates, hint)
     for name, made in candidates.items():
         if not isinstance(made, wanted) or getattr(made, "from_logits", False):
             kind = "Recalibrators" if binary else "maps of class probabilities"
-            raise InputError(
-                f"`candidates` must hold {kind}; {name!r} is {show_value(made)}.",
-                argument="candidates",
-                hint=f"Pass a map such as `{example}`.",
-            )
+            rule = f"hold {kind}, and {name!r} is none"
+            raise invalid("candidates", rule, made, f"Pass a map such as `{example}`.")
     if not isinstance(candidates.get(NONE, IdentityRecalibrator()), IdentityRecalibrator):
-        raise InputError(
-            f"`candidates` must not hold another map under the name {NONE!r}, with which all are compared.",
-            argument="candidates",
-        )
+        raise invalid("candidates", f"not hold another map as {NONE!r}", candidates[NONE])
     return candidates
 
 

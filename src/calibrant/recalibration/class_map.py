@@ -23,6 +23,7 @@ from calibrant.recalibration.learned_map import (
     State,
     register,
     require_map,
+    require_outcomes,
     require_rows,
 )
 
@@ -64,11 +65,7 @@ class ClassRecalibrator(LearnedMap):
 
         `classes` names the columns in their order; a frame's columns name themselves.
         """
-        if y_true is None:
-            raise InputError(
-                "`y_true` is missing: this map requires y to be passed, but the target y is None.",
-                argument="y_true",
-            )
+        require_outcomes(y_true)
         rows, found = self._rows(y_true, y_prob, sample_weight=sample_weight, classes=classes)
         self._require_enough(found)
         self._set_state(self._learn(rows, found), rows.shape[1])

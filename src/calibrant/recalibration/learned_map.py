@@ -49,6 +49,7 @@ __all__ = [
     "register",
     "registered_maps",
     "require_map",
+    "require_outcomes",
     "require_rows",
     "shape_of",
 ]
@@ -412,12 +413,7 @@ class Training:
                     argument="y_true",
                 )
             return cls(as_sketch(y_prob, sample_weight=sample_weight, **options))
-        if y_true is None:
-            raise InputError(
-                "`y_true` is missing: this map requires y to be passed, but the target y is None.",
-                argument="y_true",
-                hint="Pass the outcomes, or a Sketch in place of the predictions.",
-            )
+        require_outcomes(y_true)
         return cls(as_rows(y_true, event_column(y_prob), sample_weight=sample_weight, **options))
 
     @cached_property
@@ -595,6 +591,15 @@ class Recalibrator(LearnedMap):
     def _breaks(self, state: State) -> tuple[Floats, Floats]:
         """Places where the map bends, and where it jumps."""
         return np.empty(0), np.empty(0)
+
+
+def require_outcomes(y_true: Any) -> None:
+    """Refuse a fit without outcomes, in words that scikit-learn's checks of estimators look for."""
+    if y_true is None:
+        raise InputError(
+            "`y_true` is missing: this map requires y to be passed, but the target y is None.",
+            argument="y_true",
+        )
 
 
 def require_rows(rows: int, parameters: int) -> None:

@@ -137,9 +137,12 @@ class RandomizedRecalibrator(Recalibrator):
         position = scale.locate(p) + noise_of(p, self.random_state) * (
             state["bandwidth"] / scale.length
         )
-        if scale.reflected:
-            position = 1.0 - np.abs(1.0 - np.mod(position, 2.0))
-        return np.asarray(np.interp(position, np.linspace(0.0, 1.0, values.size), values))
+        return np.interp(_inside(position, scale), np.linspace(0.0, 1.0, values.size), values)
+
+
+def _inside(position: Floats, scale: Scale) -> Floats:
+    """Positions, reflected into [0, 1] where the scale is."""
+    return 1.0 - np.abs(1.0 - np.mod(position, 2.0)) if scale.reflected else position
 
 
 def noise_of(p: Floats, seed: int) -> Floats:
@@ -191,8 +194,6 @@ def _mean_displacement(sketch: Sketch, bandwidth: float, values: Floats) -> floa
     knots = np.linspace(0.0, 1.0, values.size)
     total = 0.0
     for shift, share in zip(z * (bandwidth / scale.length), chance, strict=True):
-        moved = place + shift
-        if scale.reflected:
-            moved = 1.0 - np.abs(1.0 - np.mod(moved, 2.0))
-        total += share * float(weight @ np.abs(np.interp(moved, knots, values) - points.p))
+        moved = np.interp(_inside(place + shift, scale), knots, values)
+        total += share * float(weight @ np.abs(moved - points.p))
     return total

@@ -21,6 +21,7 @@ from calibrant.recalibration.learned_map import (
     Training,
     register,
 )
+from calibrant.recalibration.logistic import rows_per_weight
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.smoothing.curves import smooth_curves
 
@@ -104,7 +105,9 @@ class SmoothRecalibrator(Recalibrator):
         sigma = max(sigma, SMALLEST_BANDWIDTH * sketch.scale.length)
         density, values = regression_on_knots(sketch, sigma)
         if self.pseudo_rows > 0.0:
-            rows = density * (_effective_rows(sketch) * PEAK * sigma / sketch.scale.length)
+            points = Points.of(sketch)
+            n = points.total * rows_per_weight(points)  # Kish's sample size
+            rows = density * (n * PEAK * sigma / sketch.scale.length)
             at = np.clip(sketch.scale.prediction(np.linspace(0.0, 1.0, values.size)), 0.0, 1.0)
             platt = PlattRecalibrator()._fit(training).transform(at)
             values = (rows * values + self.pseudo_rows * platt) / (rows + self.pseudo_rows)
@@ -127,13 +130,6 @@ class SmoothRecalibrator(Recalibrator):
     def _breaks(self, state: State) -> tuple[Floats, Floats]:
         scale = self.scale if isinstance(self.scale, Scale) else as_scale(state["scale"])
         return scale.prediction(np.linspace(0.0, 1.0, len(state["values"]))), np.empty(0)
-
-
-def _effective_rows(sketch: Sketch) -> float:
-    """Kish's effective sample size, (Σw)² / Σw²."""
-    if not sketch.weighted:
-        return float(sketch.n)
-    return float(sketch.weights.sum() ** 2 / sketch.squared_weights.sum())
 
 
 def regression_on_knots(sketch: Sketch, bandwidth: float) -> tuple[Floats, Floats]:
