@@ -252,14 +252,14 @@ class _Problem:
         if self.squared:
             self.s = points.p
             # Cutting κ off at 0 and 1 leaves η Lipschitz, so these bounds lose nothing.
-            self.low, self.high = np.maximum(-1.0, -self.s), np.minimum(1.0, 1.0 - self.s)
+            low, high = np.maximum(-1.0, -self.s), np.minimum(1.0, 1.0 - self.s)
         else:
             with np.errstate(divide="ignore"):
                 logit = np.log(points.p) - np.log1p(-points.p)
             self.s = np.clip(logit, -LOGIT_LIMIT, LOGIT_LIMIT)
-            self.low, self.high = np.full_like(self.s, -1.0), np.ones_like(self.s)
-        self.step = np.minimum(np.diff(self.s), 2.0)
-        self.step = np.maximum(self.step, 1e-12)
+            low, high = np.full_like(self.s, -1.0), np.ones_like(self.s)
+        step = np.clip(np.diff(self.s), 1e-12, 2.0)
+        self.bounds = np.concatenate([high, -low, step, step])
 
     def loss(self, eta: Floats) -> float:
         """Mean loss after moving by η."""
@@ -286,7 +286,7 @@ class _Problem:
     def solve(self) -> tuple[Floats, float]:
         """Primal-dual interior point; every step is one tridiagonal system."""
         eta = 0.5 * (0.5 - self.s) if self.squared else np.zeros_like(self.s)
-        slack = self._slacks(eta)
+        slack = self.bounds - self._constraints(eta)
         dual = 0.01 / slack.size / slack
         for _ in range(MOST_STEPS):
             gradient, curvature = self._derivatives(eta)
@@ -305,11 +305,6 @@ class _Problem:
         message = f"The loss gap was not found to {DUALITY_GAP:g} in {MOST_STEPS} steps; {error:.2g} is left."
         hint = "Pass the rows as a sketch, which has fewer different predictions."
         raise CalibrantError(message, hint=hint)
-
-    def _slacks(self, eta: Floats) -> Floats:
-        change = np.diff(eta)
-        sides = [self.high - eta, eta - self.low, self.step - change, self.step + change]
-        return np.concatenate(sides)
 
     def _constraints(self, move: Floats) -> Floats:
         change = np.diff(move)

@@ -352,11 +352,10 @@ def _require_parts(state: Mapping[str, Any], parts: Parts) -> None:
     if state.keys() != parts.keys():
         raise InputError(f"its state must hold {', '.join(parts) or 'nothing'}")
     for name, kind in parts.items():
-        value = state[name]
+        value: Any = state[name]
         numbers = kind in (float, np.ndarray)
-        if not isinstance(value, int | float if kind is float else kind) or (
-            numbers and not np.isfinite(value).all()
-        ):
+        allowed: Any = int | float if kind is float else kind
+        if not isinstance(value, allowed) or (numbers and not np.isfinite(value).all()):
             raise InputError(
                 f"{name!r} must be {'finite, ' if numbers else ''}of type {kind.__name__}"
             )
@@ -572,8 +571,9 @@ class Recalibrator(LearnedMap):
         return f"This {self.kind} map turns {listed}, and {effect[monotonicity_of_map(self)]}."
 
     def _try_out(self) -> None:
-        mapped = self._apply(np.linspace(0.0, 1.0, 33), self.state)
-        if mapped.shape != (33,) or not np.all((mapped >= 0.0) & (mapped <= 1.0)):
+        places = np.concatenate([np.linspace(0.0, 1.0, 33), *self._breaks(self.state)])
+        mapped = self._apply(np.clip(places, 0.0, 1.0), self.state)
+        if mapped.shape != places.shape or not np.all((mapped >= 0.0) & (mapped <= 1.0)):
             raise InputError("it does not give probabilities")
 
     @abstractmethod
