@@ -149,12 +149,7 @@ def lm_eval_answers(
     def confidence(row: Row, text: str) -> float | None:
         if probability == "stated":
             return values.stated(text)
-        try:
-            return _share_of_chosen(row, per_character=probability == "normalised")
-        except InputError:
-            if values.lenient:
-                return math.inf
-            raise
+        return values.read(_share_of_chosen, row, probability == "normalised")
 
     def answer(row: Row) -> Answer | None:
         if str(row.get(LM_EVAL["filter"], "none")) != wanted:
@@ -208,7 +203,7 @@ def _likelihoods(row: Row) -> list[float]:
     return found
 
 
-def _share_of_chosen(row: Row, *, per_character: bool) -> float:
+def _share_of_chosen(row: Row, per_character: bool) -> float:
     scores, requests = _likelihoods(row), row.get(LM_EVAL["requests"])
     requests = list(requests.values()) if isinstance(requests, dict) else requests
     texts = []  # the prompt and the continuation of each request, as lists or, in files, as dicts
@@ -223,17 +218,14 @@ def _share_of_chosen(row: Row, *, per_character: bool) -> float:
         scores, texts = scores[:half], texts[:half]
     if len(scores) < 2 or not all(map(math.isfinite, scores)):
         raise InputError(
-            "A sample must have the finite log-likelihoods of at least two choices in "
-            f"{LM_EVAL['likelihoods']!r}; there are {len(scores)}.",
-            hint="The probability of one given text says nothing of the answer that the model would have "
-            "chosen.",
+            f"A sample must have finite log-likelihoods of 2 or more choices in {LM_EVAL['likelihoods']!r}; "
+            f"there are {len(scores)}."
         )
     if per_character:
         choices = [choice.strip() for _, choice in texts]
         if len(choices) != len(scores) or len(set(choices)) < 2 or not all(choices):
             raise InputError(
-                f"A sample must give the text of each choice in {LM_EVAL['requests']!r}, after the prompt.",
-                hint='`probability="choices"` goes without it.',
+                f"A sample must give the text of each choice in {LM_EVAL['requests']!r}."
             )
         scores = [score / len(choice) for score, choice in zip(scores, choices, strict=True)]
     best = max(scores)
@@ -274,10 +266,7 @@ def openai_evals_answers(
             sampled[question] = text
             return None
         if metric not in data:
-            raise InputError(
-                f"`correct`: a match must say whether the answer was right, in {metric!r}.",
-                argument="correct",
-            )
+            raise InputError(f"A match must have the field {metric!r}.", argument="correct")
         before = sampled.pop(question, None)
         text = before if text is None else text
         stated = None if text is None else values.stated(text)
@@ -518,11 +507,7 @@ def _inspect_samples(path: Path) -> Iterator[Row]:
                 break
             yield value
     if not listed:
-        raise InputError(
-            f"{path} is not an Inspect log: it must hold a list of 'samples'.",
-            file=str(path),
-            hint="Check the path, or name another format.",
-        )
+        raise InputError(f"{path} is not an Inspect log: it holds no 'samples'.", file=str(path))
 
 
 @contextmanager
@@ -546,10 +531,7 @@ def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.Zi
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Row:
     if member.file_size > LARGEST_MEMBER:
-        raise InputError(
-            f"A sample must unpack to at most {LARGEST_MEMBER} bytes; {show_value(member.filename)} has "
-            f"{member.file_size}."
-        )
+        raise InputError(f"A sample must unpack to at most {LARGEST_MEMBER >> 20} MB.")
     content = json_of(_unpacked(archive, member))
     if not isinstance(content, dict):
         raise InputError(f"{show_value(member.filename)} must be an object.")
@@ -657,9 +639,7 @@ class _Agreement:
                 continue
             if question is None:
                 raise InputError(
-                    "`question` must name the field of the question, or the samples of one cannot be told "
-                    "from those of another.",
-                    argument="question",
+                    "`question` must name the field of the question.", argument="question"
                 )
             with at(line, str(path)):
                 name = question_of(_value(row, question), question)
@@ -736,12 +716,9 @@ def _field(
     hint = f"Name it with `{option}=`."
     if option == "probability":
         logs = [*(name for name in PLAIN["logs"] if name in present), *_scored(present)]
-        sampled = _sampled(present)
         if logs:
             form = "choices" if logs[0].startswith(("choice", "option")) else "sum"
             hint = f'To make one of the log-probabilities in {logs[0]!r}, pass `form="{form}"`.'
-        elif sampled is not None:
-            hint = f'To take the share of the samples in {sampled!r} that agree, pass `form="agreement"`.'
     raise InputError(
         f"{path} must have a field with {what}, such as {known[0]!r}; it has {show_value(list(present))}.",
         file=str(path),
@@ -758,14 +735,6 @@ def _scored(present: dict[str, Row]) -> list[str]:
         if isinstance(scores, Iterable) and not isinstance(scores, str):
             found += [name] if all(is_number(score) and score <= 0.0 for score in scores) else []
     return found
-
-
-def _sampled(present: dict[str, Row]) -> str | None:
-    """Field of sampled answers: lists of them, or answers to questions that are named."""
-    lists = (name for name in PLAIN["samples"] if isinstance(present.get(name, {}).get(name), list))
-    asked = any(name in present for name in PLAIN["question"])
-    answers = (name for name in PLAIN["answer"] if asked and name in present)
-    return next(lists, next(answers, None))
 
 
 def _not_a_field(path: Path, name: str, present: dict[str, Row], option: str) -> InputError:

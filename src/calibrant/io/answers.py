@@ -267,10 +267,7 @@ def question_of(value: Any, field: str) -> str:
     '7'
     """
     if value is None or value != value or value == "":
-        raise InputError(
-            f"`question` must name the question, as its answers depend on each other; {field!r} is missing.",
-            argument="question",
-        )
+        raise InputError(f"Each answer must name its question in {field!r}.", argument="question")
     return str(value)
 
 
@@ -306,10 +303,7 @@ def json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, Row]]:
                 try:
                     row = json_of(line) if line.strip() else None
                 except UnicodeDecodeError as error:
-                    raise InputError(
-                        "A log must be text in JSON.",
-                        hint="A table of rows, such as Parquet, is read without `format`.",
-                    ) from error
+                    raise InputError("A log must be text in JSON.") from error
                 except (ValueError, RecursionError) as error:
                     raise InputError(f"A line of a log must be JSON: {error}.") from error
                 if row is not None and not isinstance(row, dict):
@@ -343,11 +337,7 @@ def document_members(
             if text.peek():
                 raise ValueError("there is more after its end")
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path} is not {what}: it is not JSON ({error}).",
-            file=os.fspath(path),
-            hint="Check the path, or name another format.",
-        ) from error
+        raise InputError(f"{path} is not {what}: {error}.", file=os.fspath(path)) from error
 
 
 class _Document:
@@ -529,10 +519,6 @@ def read_answers(
     read, known = answer_logs.READERS[chosen]
     for name, value in given.items():
         if value is not None and name not in known:
-            raise InputError(
-                f"`{name}` does not apply to logs of the format {chosen!r}.",
-                argument=name,
-                hint="Leave it out.",
-            )
+            raise InputError(f"`{name}` is not for logs of the format {chosen!r}.", argument=name)
     with decoding("a log of answers", path), unchanged_file(path):
         return read(Path(path), values, **{name: given[name] for name in known})

@@ -12,15 +12,21 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
-from calibrant._files import decoding, dump_bytes, load_bytes, read_bytes, write_whole
+from calibrant._files import (
+    decoding,
+    dump_bytes,
+    load_bytes,
+    place_of_file,
+    read_bytes,
+    write_whole,
+)
 from calibrant._optional import require
-from calibrant.errors import CalibrantError, InputError, invalid
+from calibrant.errors import InputError, invalid
 from calibrant.io import files as data_files
 from calibrant.io import text
 from calibrant.io.arrow import as_numpy
@@ -32,7 +38,6 @@ __all__ = ["Checkpoint"]
 FORMAT = "calibrant.checkpoint"
 VERSION = 2
 WHAT = "a checkpoint of a scan"
-REMOVE = "Name another file, or remove it."
 _PROBES = np.linspace(0.01, 0.99, 33)
 
 
@@ -53,19 +58,13 @@ class Checkpoint:
         self.done = -1
         """Jobs of which the file holds the sums."""
         try:  # before anything is read
-            with suppress(FileNotFoundError):
-                os.stat(self.path)  # raises where no file can have such a name
-            if self.path.is_dir():
-                raise IsADirectoryError("it is a folder")
+            place_of_file(self.path)
             with tempfile.TemporaryFile(dir=self.path.parent):
                 pass
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(
-                f"`checkpoint` must name a file that can be written; {self.path} cannot: {reason}.",
-                argument="checkpoint",
-                hint="Name one in a folder that exists and is yours.",
-            ) from error
+        except (InputError, OSError) as error:
+            message = f"`checkpoint` must name a file that can be written; {self.path}: {error}."
+            hint = "Name one in a folder that exists and is yours."
+            raise InputError(message, argument="checkpoint", hint=hint) from error
 
     def save(self, done: int, total: DenseSums | GroupTotal) -> None:
         """Write the sums of the first `done` jobs; what was there before stays until this is whole."""
@@ -84,16 +83,7 @@ class Checkpoint:
         for piece in (table, groups):
             with pyarrow.ipc.new_stream(content, piece.schema) as writer:
                 writer.write_table(piece)
-        try:
-            write_whole(self.path, dump_bytes(FORMAT, VERSION, content.getvalue()))
-        except CalibrantError as error:
-            hint = (
-                "The one before is intact: free some space, and the same scan goes on from there."
-            )
-            if not self.path.exists():
-                hint = "Free some space or name another place, and run the scan again."
-            message = f"The checkpoint could not be written. {error.message}"
-            raise CalibrantError(message, file=str(self.path), hint=hint) from error.__cause__
+        write_whole(self.path, dump_bytes(FORMAT, VERSION, content.getvalue()))
         self.done = done
 
     def load(self, total: DenseSums | GroupTotal) -> int:
@@ -104,7 +94,7 @@ class Checkpoint:
         try:
             payload = load_bytes(read_bytes(self.path, WHAT), FORMAT, VERSION, WHAT)
         except InputError as error:
-            raise InputError(error.message, hint=REMOVE).at(file=str(self.path)) from error
+            raise error.at(file=str(self.path)) from error
         with decoding(WHAT, self.path):
             source = pyarrow.BufferReader(payload)
             table = pyarrow.ipc.open_stream(source).read_all()
@@ -116,10 +106,7 @@ class Checkpoint:
             keys = list(zip(*(column.to_pylist() for column in groups.columns), strict=True))
             is_ours = note["fingerprint"] == self.fingerprint
             done = int(note["done"])
-        problem = (
-            "is that of another scan: its files, columns, groups or grid differ, or the files have "
-        )
-        problem += "changed since"
+        problem = "is that of another scan: other files, columns, groups or grid, or changed files"
         if is_ours:
             entries = self.request.slots * (len(keys) if self.request.groups else 1)
             problem = "must hold sums of rows; it does not"
@@ -132,8 +119,11 @@ class Checkpoint:
                 and all(np.all((values >= 0) & np.isfinite(values)) for values in sums)
             )
         if not is_ours:
-            path = str(self.path)
-            raise InputError(f"The checkpoint {path} {problem}.", file=path, hint=REMOVE)
+            raise InputError(
+                f"The checkpoint {self.path} {problem}.",
+                file=str(self.path),
+                hint="Name another file, or remove it.",
+            )
         if isinstance(total, DenseSums):
             for column, values in zip(total.columns, sums, strict=bool(places.size)):
                 column[places] = values

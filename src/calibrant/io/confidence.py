@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from calibrant._arguments import is_number
@@ -104,27 +104,29 @@ class Values:
 
     def confidence(self, value: Any, chosen: Any = None) -> float | None:
         """Confidence that a field holds; `chosen` is the answer, where the field has several."""
+        return self.read(self._confidence, value, chosen)
+
+    def credit(self, value: Any) -> float | None:
+        """Share of the credit that a field gives."""
+        return self.read(as_credit, value, self._range)
+
+    def read(self, reader: Callable[..., float | None], *arguments: Any) -> float | None:
+        """Number that a reader finds; infinite where it cannot be read and such rows are dropped."""
         try:
-            if self.form == "choices":
-                return share_of_choice(value, chosen)
-            if self.form in LOG_FORMS:
-                return from_log_probabilities(value, self.form)
-            if isinstance(value, str) and value.strip().lower() in self._words:
-                return self._words[value.strip().lower()]
-            return as_probability(self._as_share(value) if self.form == "percent" else value)
+            return reader(*arguments)
         except InputError:
             if self.lenient:
                 return math.inf
             raise
 
-    def credit(self, value: Any) -> float | None:
-        """Share of the credit that a field gives."""
-        try:
-            return as_credit(value, self._range)
-        except InputError:
-            if self.lenient:
-                return math.inf
-            raise
+    def _confidence(self, value: Any, chosen: Any) -> float | None:
+        if self.form == "choices":
+            return share_of_choice(value, chosen)
+        if self.form in LOG_FORMS:
+            return from_log_probabilities(value, self.form)
+        if isinstance(value, str) and value.strip().lower() in self._words:
+            return self._words[value.strip().lower()]
+        return as_probability(self._as_share(value) if self.form == "percent" else value)
 
     def stated(self, text: str) -> float | None:
         """Last confidence that a text states."""
@@ -176,10 +178,7 @@ def as_probability(value: Any) -> float | None:
         number = stated_confidence(value) if match is None else _scaled(match[1], match[2])
     if not is_number(number):
         raise invalid(
-            "probability",
-            "be a number or text such as '85%'",
-            value,
-            hint="Words mean nothing by themselves: say what they stand for with `words=`.",
+            "probability", "be a number or text such as '85%'", value, "For words, pass `words=`."
         )
     if number != number:
         return None
@@ -285,8 +284,7 @@ def share_of_choice(value: Any, chosen: Any = None) -> float | None:
     logs = _log_probabilities(list(value.values()) if names else value)
     if len(logs) < 2:
         raise InputError(
-            "`probability` must hold the log-probabilities of at least two options; there are "
-            f"{len(logs)}.",
+            f"`probability` must hold two log-probabilities or more; there are {len(logs)}.",
             argument="probability",
         )
     best = max(logs)
@@ -296,8 +294,7 @@ def share_of_choice(value: Any, chosen: Any = None) -> float | None:
     if at is None:
         options = ", ".join(map(show_value, names[:20])) or f"0 to {len(logs) - 1}"
         raise InputError(
-            f"The answer must be one of the options, {options}; got {show_value(chosen)}.",
-            hint="Give each answer as the name of an option.",
+            f"The answer must be one of the options, {options}; got {show_value(chosen)}."
         )
     return math.exp(logs[at] - best) / math.fsum(math.exp(log - best) for log in logs)
 
@@ -360,10 +357,9 @@ def as_credit(value: Any, score_range: tuple[float, float] | None = None) -> flo
             return float(number)
     raise invalid(
         "correct",
-        "say that an answer is right (true, 1, 'C'), wrong (false, 0, 'I') or partly right (a number from 0 "
-        "to 1)",
+        "be true, false, 'C', 'I', 'P' or a number from 0 to 1",
         value,
-        hint="For the scores of a judge, give the lowest and the highest with `score_range=`.",
+        hint="For the scores of a judge, pass `score_range=`.",
     )
 
 
@@ -374,11 +370,7 @@ def _checked_words(words: Mapping[str, float] | None) -> dict[str, float]:
         )
     for word, value in (words or {}).items():
         if not is_number(value) or not isinstance(word, str) or not 0 <= value <= 1:
-            raise InputError(
-                f"`words` must give each word a number in [0, 1]; {show_value(word)} has "
-                f"{show_value(value)}.",
-                argument="words",
-            )
+            raise invalid("words", f"give {show_value(word)} a number in [0, 1]", value)
     return {word.strip().lower(): float(value) for word, value in (words or {}).items()}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, invalid
 from calibrant.io.arrow import as_numpy, batches_of, require_types, sums_of_batches
 from calibrant.io.frames import arrow_stream, attach, select, sums_of_frame
 from calibrant.io.group_keys import Key, indexed
@@ -27,9 +27,8 @@ def sums_of(engine: str, source: Any, request: Request) -> Iterable[GroupedSums]
     """Sums of a distributed frame of Dask, Ray or Spark."""
     if engine != "dask" and request.pos_label is not None:
         raise InputError(
-            f"`pos_label` needs all labels in one place, which {engine} has not.",
+            f"`pos_label` is not read on {engine}: compare with the event in an expression of its own.",
             argument="pos_label",
-            hint="Compare with the event in an expression of the engine instead.",
         )
     if engine == "dask":
         return [_dask(source, request)]
@@ -43,11 +42,7 @@ def _dask(source: Any, request: Request) -> GroupedSums:
     """One kernel for each partition, then a tree of sums: nothing is shuffled."""
     dask = sys.modules["dask"]
     if not hasattr(source, "to_delayed") or not hasattr(source, "columns"):
-        raise InputError(
-            f"`data` of Dask must be a DataFrame; got a {type(source).__name__}.",
-            argument="data",
-            hint="Turn it into one with .to_dataframe().",
-        )
+        raise invalid("data", "be a DataFrame, where it is of Dask", source, "Use .to_dataframe().")
     import narwhals as nw
 
     expressions = {a: c for a, c in request.selection.items() if not isinstance(c, str)}

@@ -206,10 +206,9 @@ class GroupTypes:
                 merged = pyarrow.unify_schemas(both, promote_options="permissive")
             except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
                 raise InputError(
-                    f"Column {name!r} must be of one type in all files, to tell groups apart; it is "
-                    f"{first} in {path} and {kind} in {file.path}.",
+                    f"Column {name!r} must be of one type in all files; it is {first} in {path} and "
+                    f"{kind} in {file.path}.",
                     file=file.path,
-                    hint="Convert one of them first.",
                 ) from error
             self._seen[name] = merged.types[0], path
 
@@ -288,24 +287,15 @@ def find_files(
     kinds = sorted({file.format for file in files})
     if len(kinds) > 1:
         raise InputError(
-            f"The files of one scan must be of one format; {show_value(source)} holds {', '.join(kinds)}.",
+            f"The files of one scan must be of one format; these are {', '.join(kinds)}.",
             argument="data",
-            hint="Narrow a folder with a glob, such as folder/**/*.parquet; or scan each format by itself "
-            "and add up the sketches.",
+            hint="Narrow a folder with a glob, such as folder/**/*.parquet.",
         )
     if separator is not None:
         if not isinstance(separator, str) or len(separator) != 1 or separator in '"\n\r':
-            raise invalid(
-                "sep",
-                "be one character",
-                separator,
-                hint="Leave it out to let the first line decide.",
-            )
+            raise invalid("sep", "be one character", separator)
         if kinds != ["csv"]:
-            raise InputError(
-                f"`sep` is what separates the fields of CSV; these files are {kinds[0]}.",
-                argument="sep",
-            )
+            raise InputError(f"`sep` is for CSV; these files are {kinds[0]}.", argument="sep")
         files = [replace(file, separator=separator) for file in files]
     return files
 
@@ -413,7 +403,6 @@ def _described(info: Any, filesystem: Any) -> DataFile:
             f"The ending of {show_value(info.path)} must say its format: {', '.join(known_endings())}.",
             argument="data",
             file=info.path,
-            hint="Rename the file so that it ends in one of them.",
         )
     return DataFile(info.path, kind, compression, info.size or 0, filesystem)
 

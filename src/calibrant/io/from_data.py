@@ -15,7 +15,7 @@ from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, is_summed
 from calibrant.errors import InputError
-from calibrant.io.rows import ClassRows, Rows, read_classes, read_rows
+from calibrant.io.rows import read_classes, read_rows
 from calibrant.io.scan import ReadingOptions, scan
 
 __all__ = ["from_data", "sample_from"]
@@ -90,7 +90,6 @@ def sample_from(
         raise InputError(
             f"`y_true` names a column, where `data` is given; got a {type(y_true).__name__}.",
             argument="y_true",
-            hint="Pass arrays without it, or names of columns with it.",
         )
     known = ReadingOptions.__annotations__ | InputOptions.__annotations__
     for name in options.keys() - known.keys():
@@ -113,7 +112,6 @@ def _rows_from(
         "columns": [cluster] if cluster else [],
         "sep": reading.pop("sep", None),
     }
-    found: Rows
     if reading.get("multiclass") is None:
         named = reading.get("pos_label") is not None
         found = read_rows(data, y_prob=y_prob, named_labels=named, **asked)
@@ -122,7 +120,7 @@ def _rows_from(
         several = isinstance(y_prob, Mapping)
         models, classes = y_prob if several else {"": y_prob}, reading.pop("classes", None)
         found = read_classes(data, y_prob=models, classes=classes, **asked)
-        if isinstance(found, ClassRows) and found.classes is not None:
+        if found.classes is not None:
             reading["classes"] = found.classes
     if found.sample_weight is not None:
         reading["sample_weight"] = found.sample_weight

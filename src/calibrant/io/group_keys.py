@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError, show_value
+from calibrant.errors import invalid
 
 __all__ = [
     "Key",
@@ -94,11 +94,11 @@ def sort_key(key: Key) -> tuple[Any, ...]:
 
 def refuse_nanoseconds(value: Any) -> NoReturn:
     """Refuse a time that Python does not have: two of them would become one group."""
-    raise InputError(
-        "`by`: a group must be a value that Python has, and its times have no nanoseconds; got "
-        f"{show_value(str(value))}.",
-        argument="by",
-        hint="Round the column to microseconds first.",
+    raise invalid(
+        "by",
+        "have no nanoseconds, as Python's times have none",
+        str(value),
+        "Round the column to microseconds first.",
     )
 
 
@@ -129,9 +129,5 @@ def _normal_value(value: Any) -> Any:
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     if getattr(value, "__hash__", None) is None:
-        raise InputError(
-            f"`by` must name plain values; got a {kind}, {show_value(value)}.",
-            argument="by",
-            hint="Group by a part of it.",
-        )
+        raise invalid("by", f"name plain values, and a {kind} is none", value)
     return None if value != value else value

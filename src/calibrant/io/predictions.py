@@ -20,7 +20,7 @@ from calibrant.data.classes import (
     ClassProbabilities,
     as_class_probabilities,
 )
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 from calibrant.io.request import Request
 
 __all__ = [
@@ -68,11 +68,7 @@ def require_two_labels(seen: Iterable[Any], event: Any, *, event_seen: bool) -> 
         return
     listed = ", ".join(map(show_value, others[:5]))
     if not event_seen:
-        raise InputError(
-            f"`pos_label` must be one of the labels; {show_value(event)} is not among {listed}.",
-            argument="pos_label",
-            hint="Pass one of them, in the type that they have.",
-        )
+        raise invalid("pos_label", f"be one of the labels, such as {listed}", event)
     raise InputError(
         f"`y_true` must hold two classes; besides {show_value(event)} it has {listed}.",
         argument="y_true",
@@ -96,11 +92,8 @@ def _equal(label: NDArray[Any], event: Any) -> NDArray[np.bool_]:
     try:
         return np.asarray(label == float(event))
     except ValueError:
-        raise InputError(
-            f"`pos_label` must be one of the labels, which are of type {label.dtype.name}; "
-            f"{show_value(event)} is none.",
-            argument="pos_label",
-            hint="Pass one of them, in the type that they have.",
+        raise invalid(
+            "pos_label", f"be one of the labels, which are of type {label.dtype.name}", event
         ) from None
 
 
@@ -208,10 +201,8 @@ def class_matrix(
     lists = probs[0].astype(object) if probs[0].dtype.kind in "UT" else probs[0]
     if lists.dtype != object:
         raise InputError(
-            "`multiclass` needs one column per class, or a column of lists; column "
-            f"{show_value(name)} holds single numbers.",
+            f"`multiclass` needs a column per class, or lists; {show_value(name)} holds single numbers.",
             argument="multiclass",
-            hint="Name several columns, or a pattern.",
         )
     rows = [_as_numbers(row) for row in lists]
     sizes = Counter(row.size for row in rows if row is not None)

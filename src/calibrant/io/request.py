@@ -202,9 +202,7 @@ class Request:
         for value in self.selection.values():
             if not isinstance(value, str):
                 raise InputError(
-                    f"Columns of this source are given by name; got a {type(value).__name__}.",
-                    hint="Compute the column first, or read the source with an engine that has "
-                    "expressions.",
+                    f"Columns of this source are given by name; got a {type(value).__name__}."
                 )
 
     def require_no_constants(self) -> None:
@@ -246,11 +244,7 @@ def make_request(
         require_choice("multiclass", multiclass, tuple(CLASS_COLUMN))
         require_forms_of_classes(form, labels, pos_label)
     elif classes is not None:
-        raise InputError(
-            "`classes` names the columns of class probabilities.",
-            argument="classes",
-            hint='Pass `multiclass="confidence"` beside it.',
-        )
+        raise InputError("`classes` needs `multiclass` beside it.", argument="classes")
     columns = {PROB: y_prob} if not several else {f"{PROB}_{k}": p for k, p in enumerate(probs)}
     columns[LABEL] = y_true
     if sample_weight is not None:
@@ -354,8 +348,7 @@ def require_short_decimal(alias: str, kind: str) -> None:
     if digits is not None and int(digits[1]) > MOST_DECIMALS:
         name = argument_of(alias)
         raise InputError(
-            f"`{name}` must have at most {MOST_DECIMALS} digits after the point, to be the same float on "
-            f"every engine; its type is {kind}.",
+            f"`{name}` must have at most {MOST_DECIMALS} digits after the point; its type is {kind}.",
             argument=name,
             hint="Convert the column to floats first.",
         )
@@ -364,8 +357,7 @@ def require_short_decimal(alias: str, kind: str) -> None:
 def refuse_nested(name: str, kind: Any) -> NoReturn:
     """Raise the InputError for a group that is a list, a struct or a map."""
     raise InputError(
-        f"A group must be a plain value; column {name!r} holds {show_value(str(kind))}.",
-        hint="Group by a part of it.",
+        f"A group must be a plain value; column {name!r} holds {show_value(str(kind))}."
     )
 
 
@@ -377,7 +369,6 @@ def numberless(
     nested: bool = False,
     text: str = "",
     row: int | None = None,
-    logs: bool = False,
 ) -> InputError:
     """Error for a column, or the text of a cell, that is no number, with the option that reads it."""
     name, hint = argument_of(alias), "Convert it to numbers first."
@@ -392,10 +383,6 @@ def numberless(
         hint = "If these are percentages, pass `percent=True`."
     elif text:
         hint = 'To leave such rows out and count them, pass `on_invalid="drop"`.'
-    if logs and text and alias.startswith(PROB):
-        hint += (
-            " Logs of a language model's answers are read with `calibrant.io.answers.read_answers`."
-        )
     message = f"`{name}` must hold numbers; column {show_value(column)} {problem}."
     return InputError(message, argument=name, row=row, hint=hint)
 

@@ -31,7 +31,7 @@ from calibrant.io.request import (
 )
 from calibrant.io.sums import Place
 
-__all__ = ["ClassRows", "Rows", "columns_of", "placed", "read_classes", "read_rows", "read_table"]
+__all__ = ["Rows", "columns_of", "placed", "read_classes", "read_rows", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,16 @@ class Rows:
     y_true : array
         Outcomes, as they are written.
     y_probs : dict
-        From the name of each column of predictions to its values.
+        From the name of each column of predictions, or of each model, to its values: numbers, or a matrix
+        with a column for each class.
     sample_weight : array or None
         Weights.
     groups : dict
         From the name of every other column that was asked for to its values.
     place : callable
         From a row, counted from 0, to its row and file in the source.
+    classes : list, optional
+        Classes of the columns of the matrices; None where labels count them.
     """
 
     y_true: NDArray[Any]
@@ -57,16 +60,6 @@ class Rows:
     sample_weight: NDArray[Any] | None
     groups: Mapping[str, NDArray[Any]]
     place: Place
-
-
-@dataclass(frozen=True)
-class ClassRows(Rows):
-    """Class probabilities, the true classes, and the classes of the columns.
-
-    `y_probs` holds a matrix, of a column a class, for each model. `classes` is None where labels count the
-    columns.
-    """
-
     classes: list[Any] | None = None
 
 
@@ -105,7 +98,7 @@ def read_classes(
     classes: Sequence[Any] | None = None,
     on_invalid: Literal["raise", "drop"] = "raise",
     sep: str | None = None,
-) -> ClassRows:
+) -> Rows:
     """Rows of a frame, a dict of arrays, or files: of each model a column per class, or one of lists.
 
     Examples
@@ -147,12 +140,11 @@ def read_classes(
                 "`y_prob` must have the same classes in the same order for every model; "
                 f"{name!r} has {one} and {first!r} has {other}.",
                 argument="y_prob",
-                hint="Name the columns in one order.",
             )
     known = names[first] if classes is None else tuple(classes)
     groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
     named = None if known is None else list(known)
-    return ClassRows(arrays[LABEL], matrices, arrays.get(WEIGHT), groups, place, named)
+    return Rows(arrays[LABEL], matrices, arrays.get(WEIGHT), groups, place, named)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from calibrant.data.cell_sums import DEFAULT_NODES
 from calibrant.data.classes import as_class_probabilities, class_names
 from calibrant.data.rows import (
     Classes,
+    Form,
     InputOptions,
     as_form,
     refuse_keyword,
@@ -174,11 +175,7 @@ def scan(
         nodes=nodes,
         scale=scale,
         on_invalid=reading.get("on_invalid", "raise"),
-        form=as_form(
-            from_logits=reading.get("from_logits", False),
-            from_logprobs=reading.get("from_logprobs", False),
-            percent=reading.get("percent", False),
-        ),
+        form=_form_of(reading),
         labels=reading.get("labels", "binary"),
         pos_label=reading.get("pos_label"),
         multiclass=reading.get("multiclass"),
@@ -188,11 +185,8 @@ def scan(
     if threads is not None:
         require_count("threads", threads)
     if checkpoint is not None and request.named_labels:
-        name = "pos_label" if request.multiclass is None else "multiclass"
         raise InputError(
-            "`checkpoint` goes with labels 0 and 1, and with one event.",
-            argument="checkpoint",
-            hint=f"Leave out `{name}`.",
+            "`checkpoint` goes with labels 0 and 1, and with one event.", argument="checkpoint"
         )
     source = _as_paths(data)
     if _is_path(source):
@@ -207,6 +201,12 @@ def scan(
     if reading.get("percent"):
         _warn_of_scale(result)
     return result
+
+
+def _form_of(reading: Mapping[str, Any]) -> Form:
+    """Form in which predictions are written, by the options of reading."""
+    forms = ("from_logits", "from_logprobs", "percent")
+    return as_form(**{name: reading.get(name, False) for name in forms})
 
 
 def _warn_of_scale(found: Sketch | Sketches) -> None:
@@ -468,8 +468,7 @@ def class_columns(
     Weights are not among the columns.
     """
     settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    forms = ("from_logits", "from_logprobs", "percent")
-    form = as_form(**{name: settings.get(name, False) for name in forms})
+    form = _form_of(settings)
     require_forms_of_classes(form, settings.get("labels", "binary"), settings.get("pos_label"))
     matrix = as_class_probabilities(
         y_true, y_prob, classes=settings.get("classes"), from_logits=form == "logit"

@@ -70,12 +70,7 @@ class Dialect:
         """Name of a table; dots of a plain string separate catalogue, schema and table."""
         parts = table.split(".") if isinstance(table, str) else table
         if not isinstance(parts, Sequence) or not parts:
-            raise invalid(
-                "table",
-                "be the name of a table, or its parts in a list",
-                table,
-                hint='Pass a name such as "schema.predictions".',
-            )
+            raise invalid("table", "be the name of a table, or its parts in a list", table)
         return ".".join(self.quote(part) for part in parts)
 
     def as_float(self, operand: str) -> str:
@@ -154,12 +149,7 @@ def dialect_named(name: str) -> Dialect:
     key = str(name).lower().replace(" ", "")
     key = aliases.get(key, key)
     if key not in DIALECTS:
-        raise invalid(
-            "dialect",
-            f"be one of {', '.join(DIALECTS)}",
-            name,
-            hint="Pass the nearest: most databases read postgres.",
-        )
+        raise invalid("dialect", f"be one of {', '.join(DIALECTS)}", name)
     return DIALECTS[key]
 
 
@@ -236,9 +226,7 @@ def query(
     taken = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"} & {name.lower() for name in by}
     if taken:
         raise InputError(
-            f"`by` must not name a column as the result names one of its own: {taken.pop()}.",
-            argument="by",
-            hint="Give the query a view in which the column has another name.",
+            f"`by` must not name a column {taken.pop()}, as the result has its own.", argument="by"
         )
     groups = {f"g{place}": spoken.quote(name) for place, name in enumerate(by)}
     columns = {
@@ -295,22 +283,14 @@ def _group_names(by: Any) -> tuple[str, ...]:
     by = () if by is None else by
     if isinstance(by, Sequence) and all(isinstance(name, str) for name in by):
         return tuple(by)
-    raise invalid(
-        "by",
-        "be the name of a column, or a list of names",
-        by,
-        hint="For a computed group, give the query a view in which it is a column.",
-    )
+    raise invalid("by", "be the name of a column, or a list of names", by)
 
 
 def _operand(column: str | Expression | None, dialect: Dialect) -> str:
     if isinstance(column, Expression):
         return f"({column.text})"
     if not isinstance(column, str):
-        raise InputError(
-            f"A column must be a name or an Expression; got {show_value(column)}.",
-            hint="For SQL of your own pass `Expression(text)`.",
-        )
+        raise InputError(f"A column must be a name or an Expression; got {show_value(column)}.")
     return dialect.quote(column)
 
 
@@ -354,17 +334,9 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
             columns[name] = _numbers(columns[name], name)
     nodes = np.unique(columns.pop("nodes"))
     if nodes.size == 0:
-        raise InputError(
-            "`result` must hold rows; the query found none.",
-            argument="result",
-            hint="Check the table and the condition of the query.",
-        )
+        raise InputError("`result` must hold rows; the query found none.", argument="result")
     if nodes.size > 1:
-        raise InputError(
-            f"`result` must be that of one query, on one grid; its nodes are {show_value(nodes.tolist())}.",
-            argument="result",
-            hint="Read each result by itself.",
-        )
+        raise invalid("result", "be of one query, with one number of nodes", nodes.tolist())
     # A missing group is None, whatever it came through.
     columns |= {name: [normal_key((v,))[0] for v in columns[name]] for name in by}
     found = from_table(columns, by=by, nodes=int(nodes[0]))
@@ -394,9 +366,7 @@ def _columns(result: Any) -> dict[str, Any]:
     if hasattr(result, "description") and hasattr(result, "fetchall"):  # a cursor
         if result.description is None:
             raise InputError(
-                "`result` must hold the result of a query; this cursor has none.",
-                argument="result",
-                hint="Execute the query first.",
+                "`result` must be executed first; this cursor has none.", argument="result"
             )
         names = [field[0] for field in result.description]
         with decoding("the result of a query"):
@@ -408,10 +378,7 @@ def _columns(result: Any) -> dict[str, Any]:
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     if not isinstance(frame, nw.DataFrame):
-        raise InputError(
-            f"`result` must be a frame, a dict of columns or a cursor; got a {type(result).__name__}.",
-            argument="result",
-        )
+        raise invalid("result", "be a frame, a dict of columns or a cursor", result)
     return {name: frame[name].to_list() for name in frame.columns}
 
 
@@ -419,14 +386,10 @@ def _numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
     """Numbers as drivers hand them over: integers, floats or decimals."""
     array = as_array(values, name)
     if array.dtype.kind not in "iuf":
-        raise InputError(
-            f"`result` must hold numbers; column {name!r} is of type {array.dtype}.",
-            argument="result",
-        )
+        raise invalid("result", f"hold numbers in column {name!r}", str(array.dtype))
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise InputError(
-            f"`result` must not hold missing values; {int(np.isnan(array).sum())} of {array.size} are "
-            f"missing in column {name!r}.",
+            f"`result` must not hold missing values; column {name!r} has {int(np.isnan(array).sum())}.",
             argument="result",
         )
     return array
@@ -464,12 +427,7 @@ def piecewise_linear(
     if not (
         np.all(np.isfinite(values)) and np.all(np.diff(knots) > 0) and np.isfinite(knots).all()
     ):
-        raise invalid(
-            "x",
-            "increase strictly, and it and `y` must be finite",
-            knots.tolist(),
-            hint="Sort the knots, and give each once.",
-        )
+        raise invalid("x", "increase strictly, and it and `y` must be finite", knots.tolist())
     require_choice("beyond", beyond, ("constant", "unchanged"))
     given = _operand(prob, spoken)
     operand = spoken.as_float(given)

@@ -197,8 +197,7 @@ class CsvFile(_TextFile):
             if start >= 0:
                 text = block[start : start + 20].decode(errors="replace")
                 raise InputError(
-                    "A quoted field must end with a quote and then a separator or the line; the one that "
-                    f"begins with {text!r} {problem}, which would swallow rows after it.",
+                    f"The quoted field that begins with {text!r} {problem} and would swallow rows.",
                     hint="Double a quote that is part of the text.",
                 )
         return end
@@ -286,9 +285,7 @@ class CsvFile(_TextFile):
             at = None if named is None else int(named[1]) - 1
             raise InputError(
                 f"The file cannot be read: {show_value(re.sub(r'Row #[0-9]+: ?', '', str(error)))}.",
-                row=at,
-                hint="Quote a field that holds the separator, name the separator with `sep=`, and write the "
-                "text in UTF-8.",
+                hint="Quote a field that holds the separator, or name this with `sep=`; write in UTF-8.",
             ).at(row=at) from error
         nulls = set(self.csv.ConvertOptions().null_values)
         columns = {alias: table[name] for alias, name in self.columns.items()}
@@ -619,9 +616,7 @@ class JsonLinesFile(_TextFile):
             return request.unreadable(alias)
         problem = f"has {show_value(value)} in row {row}"
         nested = isinstance(value, list)
-        raise numberless(
-            alias, self.columns[alias], problem, nested=nested, text=text, row=row, logs=True
-        )
+        raise numberless(alias, self.columns[alias], problem, nested=nested, text=text, row=row)
 
     def table(self) -> Any:
         """All columns and rows as an Arrow table."""

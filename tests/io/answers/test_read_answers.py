@@ -388,7 +388,7 @@ def test_answers_without_a_question_are_no_cluster(
         write_lines(path, rows)
     error = refusal(path, format=format)
     assert error.argument == "question"
-    assert f"{field!r} is missing (" in str(error)
+    assert f"must name its question in {field!r} (" in str(error)
     assert ("(line 2 of" in str(error)) == (format != "inspect")
 
 
