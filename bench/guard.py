@@ -126,27 +126,6 @@ def _solve() -> None:
         smooth_ece(y[part : part + ROWS // 100], p[part : part + ROWS // 100])
 
 
-def _noise_floor() -> None:
-    from calibrant import Sketch
-    from calibrant.inference.calibration_test import CalibrationTest
-
-    p, y = _rows()
-    for part in range(0, ROWS, ROWS // 10):  # a lattice: simulated
-        rows = slice(part, part + ROWS // 10)
-        _ = CalibrationTest.of(Sketch.from_arrays(y[rows], np.round(p[rows], 1))).noise_floor
-
-
-def _test() -> None:
-    from calibrant import Sketch
-    from calibrant.inference.calibration_test import CalibrationTest
-
-    p, y = _rows()
-    for part in range(0, ROWS, ROWS // 10):
-        for count in (300, 3000):  # of few rows outcomes are drawn
-            rows = slice(part, part + count)
-            _ = CalibrationTest.of(Sketch.from_arrays(y[rows], p[rows])).p_value
-
-
 def _by_group() -> None:
     import pandas as pd
 
@@ -191,8 +170,6 @@ LOOPS: dict[str, tuple[str, Callable[[], None]]] = {
     "cells onto nodes": ("_nodes", _lay_cells),
     "moments of cells": ("_nodes", _cell_moments),
     "SmoothECE of a thousand rows, solver": ("_solver", _solve),
-    "noise floor of ten thousand rows": ("_draws", _noise_floor),
-    "tests of 300 and of 3,000 rows": ("_draws", _test),
     "isotonic regression": ("_chains", _pool),
     "weak calibration error": ("_chains", _weak_calibration),
     "Laplace kernel error": ("_chains", _laplace),
@@ -210,6 +187,8 @@ def instructions_per_row(loop: str) -> float:
         annotate = ["callgrind_annotate", "--threshold=100", str(out)]
         listed = subprocess.run(annotate, check=True, capture_output=True, text=True).stdout
     costs = re.findall(rf"^\s*([\d,]+) \(.*/{module}\.[^/]*\]$", listed, flags=re.MULTILINE)
+    if not costs:
+        sys.exit(f"{loop}: no instruction of {module} was counted")
     return sum(int(cost.replace(",", "")) for cost in costs) / ROWS
 
 
