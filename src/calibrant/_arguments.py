@@ -159,5 +159,5 @@ def generator(seed: Any, *stream: int) -> np.random.Generator:
     """
     import numpy as np
 
-    checked = require_seed(seed)
+    checked = require_seed(seed, "random_state")
     return np.random.default_rng([checked, *stream] if stream else checked)

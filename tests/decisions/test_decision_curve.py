@@ -8,7 +8,6 @@ from tests.profiles.cancer import breast_cancer
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.errors import InputError
 from calibrant.recalibration.parametric import PlattRecalibrator
 
 THRESHOLDS = (0.1, 0.2, 0.5)
@@ -119,13 +118,6 @@ def test_it_is_drawn_and_kept(tmp_path):
     assert "threshold" in str(curve)
     with pytest.raises(ValueError, match="read-only"):
         curve.benefit.value[0] = 0.0
-
-
-@pytest.mark.parametrize("wrong", [0, 1, 1.2, [0.1, -0.2], "0.2", [], [True]])
-def test_thresholds_outside_0_and_1_are_refused(wrong):
-    with pytest.raises(InputError) as error:
-        cal.decision_curve([0, 1], [0.2, 0.7], thresholds=wrong)
-    assert error.value.argument == "thresholds"
 
 
 @pytest.mark.parametrize("seed", [3])

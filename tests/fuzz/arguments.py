@@ -28,7 +28,7 @@ import numpy as np
 import calibrant as cal
 from calibrant.errors import CalibrantError
 
-__all__ = ["BAD", "Case", "cases", "try_arguments", "try_case"]
+__all__ = ["BAD", "Case", "cases", "error_of", "try_arguments", "try_case"]
 
 N = 24
 P = np.linspace(0.03, 0.97, N)
@@ -273,13 +273,23 @@ def _call(case: Case) -> Any:
     made = function(**{**arguments, case.argument: BAD[case.value]()})
     if hasattr(made, "fit") and case.room == "recalibration" and inspect.isclass(function):
         classes = issubclass(function, cal.recalibration.ClassRecalibrator)
-        made.fit(np.column_stack([1 - P, P]) if classes else P, Y).transform(
-            np.column_stack([1 - P, P]) if classes else P
-        )
+        rows = np.column_stack([1 - P, P]) if classes else P
+        rows = np.log(rows) if getattr(made, "from_logits", False) is True else rows
+        made.fit(rows, Y).transform(rows)
     return made
 
 
 FUNCTIONS = list(_functions())
+
+
+def error_of(case: Case) -> BaseException | None:
+    """How the call fails, if it does."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            _call(case)
+    except Exception as error:
+        return error
+    return None
 
 
 def try_case(case: Case) -> str | None:

@@ -170,23 +170,6 @@ def test_class_probabilities_by_every_view():
         multiclass_error(y, probs, view="joint")
 
 
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("which", lambda: measure_all([0, 1], [0.2, 0.8], which=None)),
-        ("which", lambda: measure_all([0, 1], [0.2, 0.8], which=5)),
-        ("measure", lambda: multiclass_error([0], [[0.2, 0.8]], measure="smooth_ece")),
-        ("bandwidth", lambda: kde_ece([0, 1], [0.2, 0.8], bandwidth="x")),
-        ("bandwidth", lambda: measures.kernel_calibration_error([0], [0.2], bandwidth="x")),
-        ("time_limit", lambda: measures.distance_to_calibration([0], [0.2], time_limit=None)),
-        ("n_bins", lambda: cal.ece([0, 1], [0.2, 0.8], n_bins=True)),
-    ],
-)
-def test_refuses_what_is_of_another_kind(name, call):
-    with refused(name):
-        call()
-
-
 @pytest.mark.parametrize("scale", ["probability", "logit"])
 def test_bounds_of_coarse_sketches_hold(scale):
     """Rows far from every edge of a bin: what the scale bends inside a cell is all there is."""

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.refusals import refused
 
 from calibrant import Sketch
 from calibrant.measures.cumulative import (
@@ -130,9 +129,3 @@ def test_a_sketch_gives_it_within_the_width_of_its_cells(measure):
 def test_the_cutoff_calibration_error_of_the_reference_sample():
     y, p = np.loadtxt("tests/reference/over_confident.csv", delimiter=",", skiprows=1, unpack=True)
     assert cutoff_calibration_error(y, p) == pytest.approx(0.0482781, abs=5e-8)
-
-
-@pytest.mark.parametrize("knots", [2, "x", float("nan"), True, 6.5])
-def test_refuses_too_few_knots(knots):
-    with refused("knots"):
-        spline_ks_error([0, 1], [0.1, 0.9], knots=knots)

@@ -121,13 +121,3 @@ def test_a_program_over_its_limit_is_an_error():
     y, p = sample()
     with refused(None, 1e-6, option="time_limit", kind=CalibrantError):
         distance_to_calibration(y, p, nodes=8000, time_limit=1e-6)
-    for wrong in (0, -1.0, float("nan"), float("inf")):
-        with refused("time_limit"):
-            distance_to_calibration(y, p, time_limit=wrong)
-
-
-def test_refuses_other_words():
-    with refused("flips"):
-        distance_to_calibration([0, 1], [0.1, 0.9], flips="maybe")
-    with refused("nodes"):
-        distance_to_calibration([0, 1], [0.1, 0.9], nodes=3)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
-from tests.refusals import refused
 
 from calibrant import Sketch
 from calibrant.measures.isotonic import (
@@ -97,8 +96,3 @@ def test_the_murphy_curve_of_the_reference_sample():
     most, at = curve.largest_miscalibration  # the published one was looked for on a grid
     assert most == pytest.approx(0.0147346, abs=1e-5)
     assert at == pytest.approx(0.2049, abs=2e-4)
-
-
-def test_refuses_other_scores():
-    with refused("score"):
-        corp_decomposition([0, 1], [0.2, 0.8], score="spherical")

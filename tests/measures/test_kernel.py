@@ -80,10 +80,3 @@ def test_unbiased_estimate_is_zero_on_average_for_calibrated_predictions():
         y = (rng.random(50) < p).astype(int)
         values.append(squared_kernel_calibration_error(y, p, unbiased=True))
     assert abs(np.mean(values)) < 4 * np.std(values) / np.sqrt(len(values))
-
-
-def test_refuses_other_kernels_and_bandwidths():
-    with refused("kernel"):
-        kernel_calibration_error([0, 1], [0.1, 0.9], kernel="box")
-    with refused("bandwidth"):
-        kernel_calibration_error([0, 1], [0.1, 0.9], bandwidth=0.0)

@@ -153,15 +153,6 @@ def test_a_zero_of_the_residual_on_the_mesh_counts_in_the_slope():
     assert result.evaluations <= 10
 
 
-@pytest.mark.parametrize(
-    "value", [True, "0.1", 0, -1.0, np.nan, np.inf, 1j, np.array([0.1]), [0.1]]
-)
-@pytest.mark.parametrize("name", ["bandwidth", "tolerance"])
-def test_what_is_no_positive_number_is_refused(name, value):
-    with refused(name):
-        cal.smooth_ece([0, 1], [0.2, 0.7], **{name: value})
-
-
 def test_results_travel_between_processes():
     pairs = cal.confidence([0, 1, 5], [[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]], on_invalid="drop")
     result = cal.smooth_ece_result(pairs)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
-from tests.refusals import refused
 
 from calibrant import Sketch
 from calibrant.data.scales import as_scale
@@ -90,8 +89,3 @@ def test_weights_count_as_duplicates():
     y, p, w = np.array([0, 1, 1]), np.array([0.2, 0.4, 0.4]), np.array([2, 1, 3])
     repeated = weak_calibration_error(np.repeat(y, w), np.repeat(p, w))
     assert weak_calibration_error(y, p, sample_weight=w) == pytest.approx(repeated)
-
-
-def test_refuses_what_is_not_a_scale():
-    with refused("scale", "probit"):
-        weak_calibration_error([0, 1], [0.2, 0.8], scale="probit")

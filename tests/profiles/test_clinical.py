@@ -8,7 +8,6 @@ from scipy.stats import beta
 from tests.profiles.cancer import breast_cancer
 
 import calibrant as cal
-from calibrant.errors import InputError
 from calibrant.profiles import clinical
 from calibrant.profiles.logistic import LogOdds, fit_line, profile_interval
 
@@ -238,13 +237,6 @@ def test_the_auc_is_the_share_of_pairs_in_order():
     variance = placed.mean(axis=1).var(ddof=1) / (y == 1).sum()
     variance += placed.mean(axis=0).var(ddof=1) / (y == 0).sum()
     assert found.standard_error == pytest.approx(np.sqrt(variance), rel=1e-12)
-
-
-@pytest.mark.parametrize("wrong", [0.0, 1.0, 1.5, 20, -0.1, "0.1", None, [0.2, 1.0], True])
-def test_thresholds_lie_between_0_and_1(wrong):
-    with pytest.raises(InputError) as error:
-        clinical(thresholds=wrong)
-    assert error.value.argument == "thresholds"
 
 
 # -- few events ------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.errors import InputError
 from calibrant.profiles import (
     PROFILES,
     Profile,
@@ -97,13 +96,6 @@ def test_the_mean_has_students_interval_and_clusters_widen_it():
     order = np.argsort(P)
     twice = cal.assess(Y[order], P[order], cluster=np.arange(200) // 4, profile=MINE).profile
     assert twice["mean prediction"].standard_error > 1.9 * error
-
-
-@pytest.mark.parametrize("wrong", ["clinica", 3, [MINE], Profile])
-def test_what_is_no_profile_is_refused(wrong):
-    with pytest.raises(InputError) as error:
-        cal.assess(Y, P, profile=wrong)
-    assert error.value.argument == "profile"
 
 
 def test_every_group_has_the_profile_of_its_rows():

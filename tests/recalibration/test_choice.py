@@ -84,8 +84,6 @@ def test_two_events_are_enough_and_one_is_not(seed):
 
 
 def test_refuses_bad_settings():
-    with refused("loss"):
-        choose_recalibrator([0, 1], [0.1, 0.9], loss="hinge")
     with refused("cv"):
         choose_recalibrator([0, 1], [0.1, 0.9], cv=1)
     with refused("cv", holds=("2", "clusters")):
