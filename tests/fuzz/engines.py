@@ -32,7 +32,7 @@ from tests.fuzz.ways import (
     slices,
 )
 
-__all__ = ["ENGINES"]
+__all__ = ["ENGINES", "SERVERS", "postgres"]
 
 
 def _tensors(rows: Rows, folder: Path) -> dict[str, Any]:
@@ -120,7 +120,7 @@ KINDS_IN_POSTGRES = {
 
 
 @cache
-def _postgres() -> Any:
+def postgres() -> Any:
     """A connection to a server of our own, which ends when we do."""
     import psycopg
 
@@ -157,7 +157,7 @@ def _kind_in_postgres(kind: Any) -> str:
 
 
 def _in_postgres(rows: Rows, _: Path) -> Callable[[str], Any]:
-    connection = _postgres()
+    connection = postgres()
     columns = (f'"{field.name}" {_kind_in_postgres(field.type)}' for field in rows.table.schema)
     connection.execute(f"DROP TABLE IF EXISTS rows; CREATE TABLE rows ({', '.join(columns)})")
     with connection.cursor().copy("COPY rows FROM STDIN") as copy:

@@ -37,6 +37,7 @@ __all__ = [
     "NARROW",
     "NO_HALVES",
     "WAYS",
+    "ClosedAtTheEnd",
     "Result",
     "Way",
     "arrays",
@@ -266,13 +267,13 @@ def _in_duckdb(rows: Rows, _: Path) -> Callable[[str], Any]:
     return lambda text: warehouse.execute(text)
 
 
-class _ClosedAtTheEnd(sqlite3.Connection):
+class ClosedAtTheEnd(sqlite3.Connection):
     def __del__(self) -> None:
         self.close()
 
 
 def _in_sqlite(rows: Rows, _: Path) -> Callable[[str], Any]:
-    warehouse = sqlite3.connect(":memory:", factory=_ClosedAtTheEnd, check_same_thread=False)
+    warehouse = sqlite3.connect(":memory:", factory=ClosedAtTheEnd, check_same_thread=False)
     names = rows.table.column_names
     warehouse.execute(f"CREATE TABLE rows ({', '.join(f'`{name}`' for name in names)})")
     places = ", ".join("?" * len(names))

@@ -1,17 +1,16 @@
-"""The SQL text, run for real where an engine can be had, and parsed where none can."""
+"""The SQL text, run for real where an engine can be had, and parsed where none can.
+
+Groups and weights: `tests/durability/test_every_way_in.py` has them of every engine.
+"""
 
 from __future__ import annotations
 
-import glob
-import os
-import pwd
-import shutil
 import sqlite3
-import subprocess
-import tempfile
 
 import numpy as np
 import pytest
+from tests.fuzz.engines import SERVERS, postgres
+from tests.fuzz.ways import ClosedAtTheEnd
 from tests.refusals import refused
 
 import calibrant as cal
@@ -36,84 +35,48 @@ def dirty_rows(n=3000):
     return list(zip(m, p, y, w, strict=True))
 
 
-def expected(rows, *, group=None, weighted=False):
-    _, p, y, w = zip(*[row for row in rows if group in (None, row[0])], strict=True)
-    options = {"sample_weight": list(w)} if weighted else {}
-    return cal.Sketch.from_arrays(list(y), list(p), on_invalid="drop", **options)
+def expected(rows):
+    _, p, y, _ = zip(*rows, strict=True)
+    return cal.Sketch.from_arrays(list(y), list(p), on_invalid="drop")
 
 
 def quoted(dialect, name):
     return DIALECTS[dialect].quote(name)
 
 
-@pytest.fixture(scope="module")
 def duckdb_run():
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
-    yield (
-        lambda text, rows=None: (
-            connection.executemany(text, rows) if rows else connection.execute(text)
-        )
+    connection = pytest.importorskip("duckdb").connect()
+    return lambda text, rows=None: (
+        connection.executemany(text, rows) if rows else connection.execute(text)
     )
-    connection.close()
 
 
-@pytest.fixture(scope="module")
 def sqlite_run():
-    connection = sqlite3.connect(":memory:")
-    yield (
-        lambda text, rows=None: (
-            connection.executemany(text, rows) if rows else connection.execute(text)
-        )
+    connection = sqlite3.connect(":memory:", factory=ClosedAtTheEnd)
+    return lambda text, rows=None: (
+        connection.executemany(text, rows) if rows else connection.execute(text)
     )
-    connection.close()
 
 
-@pytest.fixture(scope="module")
 def postgres_run():
-    psycopg = pytest.importorskip(
+    pytest.importorskip(
         "psycopg", reason="PostgreSQL could not be started: psycopg is not installed"
     )
-    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    if not folders:
+    if not SERVERS:
         pytest.skip("PostgreSQL could not be started: no server under /usr/lib/postgresql")
-    home = tempfile.mkdtemp(prefix="calibrant-pg-")
-    # The server refuses to run as root.
-    user = pwd.getpwnam("postgres") if os.getuid() == 0 else pwd.getpwuid(os.getuid())
-    os.chown(home, user.pw_uid, user.pw_gid)
-    become = {"user": user.pw_uid, "group": user.pw_gid} if os.getuid() == 0 else {}
-
-    def server(*command):
-        command = [os.path.join(folders[-1], command[0]), *command[1:]]
-        subprocess.run(
-            command,
-            check=True,
-            cwd=home,
-            capture_output=True,
-            timeout=60,
-            extra_groups=None,
-            **become,
-        )
-
-    server("initdb", "-D", f"{home}/data", "-A", "trust", "-U", "tester", "-N")
-    flags = f"-c listen_addresses='' -c unix_socket_directories={home} -c fsync=off"
-    server("pg_ctl", "-D", f"{home}/data", "-w", "-l", f"{home}/log", "-o", flags, "start")
-    connection = psycopg.connect(host=home, user="tester", dbname="postgres", autocommit=True)
 
     def run(text, rows=None):
-        cursor = connection.cursor()
+        cursor = postgres().cursor()
         if rows:
             cursor.executemany(text.replace("?", "%s"), rows)
         else:
             cursor.execute(text)
         return cursor
 
-    yield run
-    connection.close()
-    server("pg_ctl", "-D", f"{home}/data", "-m", "immediate", "stop")
-    shutil.rmtree(home, ignore_errors=True)
+    return run
 
 
+RUNS = {"duckdb": duckdb_run, "sqlite": sqlite_run, "postgres": postgres_run}
 ENGINES = [
     "duckdb",
     "sqlite",
@@ -124,7 +87,7 @@ ENGINES = [
 @pytest.fixture(params=ENGINES, scope="module")
 def warehouse(request):
     """(dialect, run) with a table `preds` whose columns have nasty names."""
-    run = request.getfixturevalue(f"{request.param}_run")
+    run = RUNS[request.param]()
     names = [quoted(request.param, name) for name in ("model", NASTY, "y", "w")]
     real = DIALECTS[request.param].float_type
     kinds = ["TEXT", real, real, real]
@@ -137,25 +100,6 @@ def test_the_query_gives_the_bits_of_numpy(warehouse):
     dialect, run = warehouse
     found = sql.read(run(sql.query("preds", NASTY, "y", dialect=dialect)))
     assert found == expected(dirty_rows())
-
-
-def test_groups_and_their_refusals(warehouse):
-    dialect, run = warehouse
-    found = sql.read(run(sql.query("preds", NASTY, "y", "model", dialect)))
-    assert found.by == ("model",)
-    assert {key: found[key] for key in found} == {
-        key: expected(dirty_rows(), group=key) for key in "ab"
-    }
-
-
-def test_weights(warehouse):
-    dialect, run = warehouse
-    found = sql.read(run(sql.query("preds", NASTY, "y", dialect=dialect, weight="w")))
-    reference = expected(dirty_rows(), weighted=True)
-    assert found.dropped == reference.dropped
-    assert np.array_equal(found.counts, reference.counts)
-    for name in ("weights", "squared_weights", "weighted_offsets"):
-        np.testing.assert_allclose(getattr(found, name), getattr(reference, name), rtol=1e-12)
 
 
 def test_boolean_labels_and_expressions(warehouse):
@@ -184,26 +128,6 @@ def test_rows_that_break_a_rule_can_be_an_error(warehouse):
     with pytest.raises(cal.InputError) as error:
         sql.read(run(sql.query("preds", NASTY, "y", dialect=dialect)), on_invalid="raise")
     assert error.value.counts["missing prediction"]
-
-
-@pytest.mark.heavy
-def test_spark_sql_gives_the_bits_of_numpy(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    pytest.importorskip("pyspark", reason="Spark could not be started: pyspark is not installed")
-    from pyspark.sql import SparkSession
-
-    spark = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    )
-    m, p, y, w = zip(*dirty_rows(), strict=True)
-    table = pyarrow.table({"m": m, "p o": p, "y": y, "w": w})
-    spark.createDataFrame(table).createOrReplaceTempView("preds")
-    result = spark.sql(sql.query("preds", "p o", "y", "m", "spark"))
-    found = sql.read(result.toArrow())
-    assert {key: found[key] for key in found} == {
-        key: expected(dirty_rows(), group=key) for key in "ab"
-    }
-    spark.stop()
 
 
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))
@@ -263,11 +187,12 @@ def test_what_cannot_be_a_result_is_refused():
     connection.close()
 
 
-def test_text_that_is_a_number_is_one_in_sqlite(sqlite_run):
-    sqlite_run("CREATE TABLE texts (p TEXT, y TEXT)")
+def test_text_that_is_a_number_is_one_in_sqlite():
+    run = sqlite_run()
+    run("CREATE TABLE texts (p TEXT, y TEXT)")
     given = [("0.5", "1"), ("0.25", "0"), ("5e-1", "1"), (" 0.5", "1"), ("0.5x", "1"), ("", "1")]
-    sqlite_run("INSERT INTO texts VALUES (?, ?)", given)
-    found = sql.read(sqlite_run(sql.query("texts", "p", "y", dialect="sqlite")))
+    run("INSERT INTO texts VALUES (?, ?)", given)
+    found = sql.read(run(sql.query("texts", "p", "y", dialect="sqlite")))
     kept = cal.Sketch.from_arrays([1, 0, 1, 1], [0.5, 0.25, 0.5, 0.5])
     assert found.columns.equals(kept.columns)
     assert found.dropped == {"missing prediction": 2}
