@@ -78,6 +78,22 @@ def parquet(tmp_path: Path, rows: dict[str, np.ndarray]) -> Path:
 
 
 @pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Three answers to each of 400 questions, and an abstention."""
+    draw = np.random.default_rng(0)
+    path = tmp_path / "answers.jsonl"
+    lines = []
+    for question in range(400):
+        for _ in range(3):
+            sure = float(draw.choice([0.5, 0.7, 0.9, 0.99]))
+            line = {"question_id": question, "model": "ab"[question % 2], "confidence": 100 * sure}
+            lines.append(line | {"correct": bool(draw.random() < sure)})
+    lines.append({"question_id": 999, "confidence": None, "correct": None})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
 def write_rows() -> Callable[[pyarrow.Table, Path], None]:
     """Writes a table in the format that the ending of the path names."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,21 +10,6 @@ import pytest
 import calibrant as cal
 from calibrant.io.answers import read_answers
 from calibrant.measures.result_record import plain
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    draw = np.random.default_rng(0)
-    path = tmp_path / "answers.jsonl"
-    lines = []
-    for question in range(400):
-        for _ in range(3):
-            sure = float(draw.choice([0.5, 0.7, 0.9, 0.99]))
-            line = {"question_id": question, "model": "ab"[question % 2], "confidence": 100 * sure}
-            lines.append(line | {"correct": bool(draw.random() < sure)})
-    lines.append({"question_id": 999, "confidence": None, "correct": None})
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
 
 
 def test_certify_prints_what_the_library_says(calibrant, log) -> None:

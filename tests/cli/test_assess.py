@@ -150,33 +150,17 @@ def test_columns_of_grades_and_climatology(calibrant, fields) -> None:
 # --- logs of language models ---
 
 
-@pytest.fixture
-def answers(tmp_path):
-    draw = np.random.default_rng(2)
-    lines = []
-    for question in range(120):
-        for _ in range(2):
-            sure = round(float(draw.random()), 2)
-            right = bool(draw.random() < sure / 2)
-            line = {"question_id": question, "model": "ab"[question % 2]}
-            lines.append(line | {"confidence": f"{round(100 * sure)}%", "correct": right})
-    lines.append({"question_id": 999, "model": "a", "confidence": None, "correct": None})
-    path = tmp_path / "answers.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
-
-
-def test_a_log_is_read_by_question(calibrant, answers) -> None:
-    done = calibrant("assess", answers, "--log", "jsonl", "--by", "model")
-    assert "240 answers to 120 questions, 1 abstention." in done.err
+def test_a_log_is_read_by_question(calibrant, log) -> None:
+    done = calibrant("assess", log, "--percent", "--log", "jsonl", "--by", "model")
+    assert "1,200 answers to 400 questions, 1 abstention." in done.err
     assert "corrected for testing 2" in done.out
-    found = calibrant("assess", answers, "--json").json
-    assert found["clusters"] == 120
-    found = calibrant("assess", answers, "--profile", "llm", "--json").json
+    found = calibrant("assess", log, "--percent", "--json").json
+    assert found["clusters"] == 400
+    found = calibrant("assess", log, "--percent", "--profile", "llm", "--json").json
     assert {one["name"]: one["value"] for one in found["profile"]["quantities"]}["coverage"] == (
-        pytest.approx(240 / 241)
+        pytest.approx(1200 / 1201)
     )
-    done = calibrant("certify", "-", "--json", stdin=answers.read_bytes())
+    done = calibrant("certify", "-", "--percent", "--json", stdin=log.read_bytes())
     assert "calibrant-" not in done.err + done.out
 
 

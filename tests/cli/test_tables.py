@@ -5,25 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import calibrant as cal
-from calibrant.cli.options import app, load_verbs
 
 ROSSI = Path(__file__).parents[2] / "docs" / "data" / "rossi.csv"
 
 
-def run(*words: str) -> str:
-    load_verbs()
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    assert done.exit_code == 0, (done.output, done.exception)
-    return done.output
-
-
-def test_survival_equals_the_library():
+def test_survival_equals_the_library(calibrant):
     words = ["--time", "week", "--event", "arrest", "--risk", "risk40", "--horizon", "40"]
-    assert "observed 0.1968, expected 0.1968, ratio 1.000" in run("survival", ROSSI, *words)
-    document = json.loads(run("survival", ROSSI, *words, "--json"))
+    assert (
+        "observed 0.1968, expected 0.1968, ratio 1.000" in calibrant("survival", ROSSI, *words).out
+    )
+    document = calibrant("survival", ROSSI, *words, "--json").json
     assert document["assessment"]["n"] == 432
 
 
@@ -40,8 +33,8 @@ def table(tmp_path):
     return path
 
 
-def test_audit_finds_the_pairs(table):
-    document = json.loads(run("audit", table, "--column", "a", "--column", "b", "--json"))
+def test_audit_finds_the_pairs(calibrant, table):
+    document = calibrant("audit", table, "--column", "a", "--column", "b", "--json").json
     assert {one["label"] for one in document["groups"] if one["p_value"] <= 0.05} == {
         f"a {i} and b {j}" for i in (0, 1) for j in (0, 1)
     }
@@ -53,22 +46,23 @@ def test_audit_finds_the_pairs(table):
         columns=["a", "b"],
     )
     assert document == json.loads(json.dumps(found.to_dict()))
-    assert run("audit", table, "--column", "a", "--column", "b").strip() == str(found)
+    assert calibrant("audit", table, "--column", "a", "--column", "b").out.strip() == str(found)
 
 
-def test_a_picture_or_a_page(table, tmp_path):
+def test_a_picture_or_a_page(calibrant, table, tmp_path):
     words = ["--time", "week", "--event", "arrest", "--risk", "risk40", "--horizon", "40"]
-    run("survival", ROSSI, *words, "-o", tmp_path / "risk.svg")
-    run("survival", ROSSI, *words, "-o", tmp_path / "risk.md")
+    assert calibrant("survival", ROSSI, *words, "-o", tmp_path / "risk.svg").code == 0
+    assert calibrant("survival", ROSSI, *words, "-o", tmp_path / "risk.md").code == 0
     assert "| observed / expected | 0.9997 |" in (tmp_path / "risk.md").read_text()
     quantile = ["--label", "z", "--quantile", "0.1=low,0.9=high"]
-    run("quantiles", table, *quantile, "-o", tmp_path / "levels.svg")
-    run("distributions", table, "--label", "z", "--samples", "*ow", "-o", tmp_path / "pit.html")
+    assert calibrant("quantiles", table, *quantile, "-o", tmp_path / "levels.svg").code == 0
+    samples = ["--label", "z", "--samples", "*ow", "-o", tmp_path / "pit.html"]
+    assert calibrant("distributions", table, *samples).code == 0
     assert "<svg" in (tmp_path / "levels.svg").read_text()
     assert "Predictive distributions" in (tmp_path / "pit.html").read_text()
 
 
-def test_quantiles(table):
+def test_quantiles(calibrant, table):
     words = ["--label", "z", "--quantile", "0.1=low", "--quantile", "0.9=high", "--json"]
-    document = json.loads(run("quantiles", table, *words))
+    document = calibrant("quantiles", table, *words).json
     assert [one["level"] for one in document["levels"]] == [0.1, 0.9]

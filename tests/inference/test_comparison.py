@@ -283,14 +283,12 @@ def test_a_row_is_dropped_for_all_models() -> None:
 def test_dropping_rows_hides_no_mistake_in_the_call(on_invalid: str) -> None:
     y, models = _models(60)
     options = {"on_invalid": on_invalid}
-    with pytest.raises(InputError) as error:
+    with refused(holds="'good'"):
         compare(np.arange(60) % 3, models, pos_label=1, **options)
-    assert "'good'" in str(error.value)
     with pytest.raises(InputError):
         compare(models["good"], {"a": y, "b": 1 - y}, **options)
-    with pytest.raises(TooFewRows) as error:
+    with refused(holds="'b'", kind=TooFewRows):
         compare(y, {"a": models["good"], "b": np.full(60, np.nan)}, on_invalid="drop")
-    assert "'b'" in str(error.value)
 
 
 TWO = ([0, 1], {"a": [0.1, 0.2], "b": [0.1, 0.9]})

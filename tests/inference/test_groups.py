@@ -52,9 +52,8 @@ def test_groups_read_what_assess_reads() -> None:
         soft["m"].smooth_ece == assess(shares[sex == "m"], p[sex == "m"], labels="soft").smooth_ece
     )
     sketches = cal.scan(frame, **COLUMNS, by="sex")
-    with pytest.raises(InputError) as error:
+    with refused(holds="labels"):
         assess_by(sketches, labels="soft")
-    assert "labels" in str(error.value)
     for columns in ({"y_true": "y", "by": "sex"}, {"y_prob": "p", "by": "sex"}, COLUMNS):
         with pytest.raises(InputError) as error:
             assess_by(data=frame, **columns)
@@ -122,9 +121,8 @@ def test_a_limit_sums_up_the_smaller_groups(cluster: str | None) -> None:
     assert [one.name for one in groups.sorted("rows")] == ["s5", "s4", "s3", "(3 others)"]
     everything = assess_by(data=frame, **COLUMNS, by="site", limit=5)
     assert len(everything) == 6  # one group is not summed up
-    with pytest.raises(InputError) as error:
+    with refused("limit"):
         assess_by(data=frame, **COLUMNS, by="site", limit=0)
-    assert error.value.argument == "limit"
 
 
 def test_each_group_equals_its_own_assessment() -> None:
@@ -207,13 +205,11 @@ def test_sketches_are_grouped_by_what_is_asked_for(by: object, cluster: str | No
 )
 def test_what_sketches_have_settled_is_refused(settled: dict, name: str) -> None:
     sketches = cal.scan(_frame(100), **COLUMNS, by="sex")
-    with pytest.raises(InputError) as error:
+    with refused(name):
         assess_by(sketches, **settled)
-    assert error.value.argument == name
     for by in ("race", []):
-        with pytest.raises(InputError) as error:
+        with refused("by"):
             assess_by(sketches, by=by)
-        assert error.value.argument == "by"
     with pytest.raises(InputError):
         assess_by(sketches, scale="logit")
 
@@ -391,9 +387,8 @@ def test_bad_input() -> None:
         ("cluster", lambda: assess_by(cal.scan(frame, **COLUMNS, by="sex"), cluster="match")),
         ("order", lambda: groups.sorted("name")),
     ):
-        with pytest.raises(InputError) as error:
+        with refused(argument):
             wrong()
-        assert error.value.argument == argument
     with refused("y_prob"):
         required_n(0.1, 0.5)
 
@@ -462,6 +457,5 @@ def test_groups_without_weight_are_named_and_none_with_any_is_refused(tiny: floa
     assert [one.why for one in found.groups if one.key == 0] == ["no row has weight"]
     assert found.random_effects is not None
     assert set(found.random_effects.groups) == {1, 2}
-    with pytest.raises(InputError) as caught:
+    with refused("sample_weight"):
         assess_by(y, p, by=group, sample_weight=np.full(90, tiny))
-    assert caught.value.argument == "sample_weight"

@@ -377,23 +377,6 @@ def test_a_place_where_no_checkpoint_can_be_is_refused_before_anything_is_read(t
             scan(tmp_path / "broken.parquet", checkpoint=place)
 
 
-def test_arrow_files_and_arrow_streams(tmp_path, small_jobs):
-    rows = table(500, g=["a", "b"] * 250)
-    for name, new in (("file", pa.ipc.new_file), ("stream", pa.ipc.new_stream)):
-        with new(tmp_path / f"{name}.arrow", rows.schema) as writer:
-            writer.write_table(rows, max_chunksize=70)
-    assert scan(tmp_path / "stream.arrow") == scan(tmp_path / "file.arrow") == sketch_of(rows)
-    both = scan(tmp_path, by="g")
-    assert both.total().n == 1000
-    whole = (tmp_path / "stream.arrow").read_bytes()
-    (tmp_path / "stream.arrow").write_bytes(whole[: len(whole) // 2])
-    with refused(file="stream.arrow"):
-        scan(tmp_path / "stream.arrow")
-    (tmp_path / "stream.arrow").write_bytes(b"something else")
-    with refused(file="stream.arrow", holds="arrow"):
-        scan(tmp_path / "stream.arrow")
-
-
 def test_a_checkpoint_of_another_scan_is_refused(tmp_path, small_jobs, monkeypatch):
     weighted_parts(tmp_path)
     note = tmp_path / "scan.checkpoint"

@@ -25,9 +25,8 @@ def test_a_folder_that_holds_more_than_can_be_read_says_what(tmp_path):
     for name in ("report.html", "sketch.json", "c.csv.xz", "extensionless", "_SUCCESS", ".hidden"):
         (tmp_path / name).write_text("")
     for source in (tmp_path, f"file://{tmp_path}"):
-        with pytest.raises(cal.InputError) as caught:
+        with refused(holds="c.csv.xz, extensionless."):
             scan(source)
-        assert "c.csv.xz, extensionless." in str(caught.value)
     assert scan(str(tmp_path / "*.parquet")).n == 1000
     (tmp_path / "deep").mkdir()
     with refused("data", str(tmp_path / "dee*"), holds="/dee*/**/*.parquet"):

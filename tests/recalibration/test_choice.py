@@ -139,9 +139,8 @@ def test_class_names_and_candidates_of_many_classes():
     by_name = choose_recalibrator(names[y], probs, classes=list(names), candidates=maps)
     assert by_name.to_dict() == choose_recalibrator(y, probs, candidates=maps).to_dict()
     for wrong in (TemperatureScaling(), PlattRecalibrator(), "t"):
-        with pytest.raises(InputError) as error:
+        with refused("candidates"):
             choose_recalibrator(y, probs, candidates={"t": wrong})
-        assert error.value.argument == "candidates"
     with pytest.raises(InputError) as error:
         choose_recalibrator(names[y], probs)
     assert error.value is not None
@@ -155,6 +154,5 @@ def test_a_sketch_that_counts_rows_is_as_good_as_the_rows():
         Sketch.from_arrays(y, p), candidates={"platt": PlattRecalibrator()}
     )
     assert choice.best == "platt"
-    with pytest.raises(InputError) as error:
+    with refused("y_prob"):
         choose_recalibrator(Sketch.from_arrays(y, p), p)
-    assert error.value.argument == "y_prob"

@@ -145,9 +145,8 @@ def test_the_map_as_python_is_the_map(made):
 @pytest.mark.parametrize("name", ["class", "2p", "", 3])
 def test_the_function_has_a_name_that_python_accepts(name):
     fitted = cal.recalibration.PlattRecalibrator().fit([0.2, 0.4, 0.6], [0, 1, 1])
-    with pytest.raises(cal.InputError) as error:
+    with refused("name"):
         fitted.to_python(name)
-    assert error.value.argument == "name"
 
 
 @pytest.mark.parametrize("from_logits", [True, False])
@@ -186,9 +185,8 @@ def test_each_class_against_the_rest_as_python():
         np.testing.assert_allclose(mapped, learned.transform(probs[:50]), atol=1e-4)
     assert "3 of 3" in learned.explain()
     for name in ("not a name", "_mapped", "MAPS", "sum"):
-        with pytest.raises(InputError) as error:
+        with refused("name"):
             learned.to_python(name)
-        assert error.value.argument == "name"
 
 
 OF_LOGITS = [[1.0, 2.0], [np.nan, 0.0, 1.0], [np.inf, 0.0, 1.0], [-np.inf] * 3, [1.0] * 4]

@@ -8,6 +8,7 @@ from html import unescape
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 import calibrant as cal
 from calibrant.inference.dependence import DependenceWarning
@@ -167,9 +168,8 @@ def test_save_chooses_the_form_by_the_ending(overconfident, tmp_path, ending, st
 
 
 def test_save_refuses_another_ending(overconfident: Report, tmp_path) -> None:
-    with pytest.raises(cal.InputError) as error:
+    with refused("path"):
         overconfident.save(tmp_path / "report.docx")
-    assert error.value.argument == "path"
 
 
 def test_edges_are_reported_not_crashed() -> None:
@@ -184,18 +184,14 @@ def test_edges_are_reported_not_crashed() -> None:
 def test_nothing_to_report_is_an_error() -> None:
     with pytest.raises(cal.errors.TooFewRows):
         cal.report({"a": cal.Sketch.empty()})
-    with pytest.raises(cal.InputError) as error:
+    with refused(holds=("tuple", "group 'a'")):
         cal.report({"a": _rows(50)})
-    assert "tuple" in str(error.value)
-    assert "group 'a'" in str(error.value)
     sketch = cal.Sketch.from_arrays([0, 1], [0.1, 0.9])
     for groups in ({"a": sketch}, cal.assess_by(cal.Sketches({"a": sketch}, by="g"))):
-        with pytest.raises(cal.InputError) as error:
+        with refused("y_prob"):
             cal.report(groups, [0.5])
-        assert error.value.argument == "y_prob"
-    with pytest.raises(cal.InputError) as error:
+    with refused("limit"):
         cal.report({"a": sketch, "b": sketch}, limit=0)
-    assert error.value.argument == "limit"
 
 
 def test_a_report_says_what_miscalibration_costs_decisions(overconfident: Report) -> None:

@@ -38,17 +38,7 @@ def request(id: str, *completions: dict[str, Any], success: bool = True) -> dict
         "request": {
             "model_deployment": "acme/small",
             "model": "acme/small",
-            "embedding": False,
             "prompt": "Capital of France?\nA. Lyon\nB. Paris\nAnswer:",
-            "temperature": 0.0,
-            "num_completions": 1,
-            "top_k_per_token": 5,
-            "max_tokens": 1,
-            "stop_sequences": [],
-            "echo_prompt": False,
-            "top_p": 1,
-            "presence_penalty": 0,
-            "frequency_penalty": 0,
         },
         "result": {
             "success": success,
