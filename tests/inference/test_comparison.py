@@ -44,7 +44,7 @@ def test_finds_the_better_model_and_says_so() -> None:
     assert clear.low > 0
     assert clear.adjusted_p_value < 0.001
     assert by_pair[frozenset(("good", "noisy"))].adjusted_p_value > 0.05
-    assert "no evidence that calibration differs between" in found.verdict
+    assert "no difference in calibration detected between" in found.verdict
     assert found.assessments["bold"].smooth_ece == pytest.approx(
         cal.smooth_ece(y, models["bold"]), abs=1e-6
     )
@@ -211,7 +211,7 @@ def test_the_interval_of_a_difference_covers() -> None:
         rng = np.random.default_rng(seed)
         p = rng.random(800)
         y = (rng.random(800) < 0.2 + 0.6 * p).astype(int)
-        (pair,) = compare(y, {"a": p, "b": 0.3 + 0.4 * p}, random_state=seed).differences
+        (pair,) = compare(y, {"a": p, "b": 0.3 + 0.4 * p}).differences
         signed = truth if pair.first == "a" else -truth
         covered += pair.low <= signed <= pair.high
     assert covered >= 17
@@ -248,11 +248,11 @@ def test_rows_without_weight_are_no_part_of_a_resample() -> None:
 
 def test_it_travels() -> None:
     y, models = _models(300)
-    found = compare(y, models, confidence=np.float32(0.9), random_state=np.int64(3))
+    found = compare(y, models, confidence=np.float32(0.9))
     for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
         assert other == found
         assert list(other.assessments) == list(found.assessments)
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["random_state"] == 3
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["confidence"] == np.float32(0.9)
 
 
 def test_dependence_is_pointed_out() -> None:
@@ -330,7 +330,7 @@ def test_few_rows_are_inconclusive_and_many_are_not() -> None:
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 20_000)
     y = rng.random(p.size) < p
-    for rows, said in ((60, "inconclusive: too few rows to tell"), (10_000, "no evidence that")):
+    for rows, said in ((60, "inconclusive: too few rows to tell"), (10_000, "no difference in")):
         parts = {
             name: Sketch.from_arrays(y[k::2][:rows], p[k::2][:rows]) for k, name in enumerate("ab")
         }
@@ -352,17 +352,18 @@ def test_models_that_predict_the_same_do_not_differ() -> None:
     found = compare(y, {"a": p, "b": p.copy(), "c": p**3})
     twins = next(pair for pair in found.differences if {pair.first, pair.second} == {"a", "b"})
     assert (twins.value, twins.low, twins.high, twins.p_value) == (0.0, 0.0, 0.0, 1.0)
-    assert "no evidence that calibration differs between a and b" in found.verdict
+    assert (
+        "no difference in calibration detected between a and b (could be up to 0)" in found.verdict
+    )
 
 
-def test_a_comparison_depends_neither_on_the_order_of_rows_and_models_nor_on_the_seed() -> None:
+def test_a_comparison_does_not_depend_on_the_order_of_rows_and_models() -> None:
     rng = np.random.default_rng(3)
     p = rng.beta(2, 5, 400)
     y = rng.random(400) < p**1.25
     order = rng.permutation(400)
     first = compare(y, {"a": p, "b": p**1.2}).differences[0]
     for other in (
-        compare(y, {"a": p, "b": p**1.2}, random_state=7),
         compare(y[order], {"a": p[order], "b": p[order] ** 1.2}),
         compare(y, {"b": p**1.2, "a": p}),
     ):

@@ -8,7 +8,7 @@ from tests.refusals import refused
 
 from calibrant.inference.bias import bias_by
 from calibrant.inference.judge import judged_mean, judged_rate
-from calibrant.inference.validation_size import validation_size
+from calibrant.inference.planning import validation_size
 
 
 def test_sizes_of_riley():

@@ -11,5 +11,5 @@ from calibrant.inference.judge import judged_mean as judged_mean
 from calibrant.inference.judge import judged_rate as judged_rate
 from calibrant.inference.monitor import Monitor as Monitor
 from calibrant.inference.planning import required_n as required_n
+from calibrant.inference.planning import validation_size as validation_size
 from calibrant.inference.projection import project as project
-from calibrant.inference.validation_size import validation_size as validation_size

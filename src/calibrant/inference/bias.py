@@ -15,7 +15,7 @@ from calibrant.data.cells import Cells
 from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, invalid
-from calibrant.measures.result_record import frame_of
+from calibrant.measures.result_record import Record, frame_of
 
 __all__ = ["BiasBin", "FeatureBias", "bias_by"]
 
@@ -40,7 +40,7 @@ class BiasBin:
 
 
 @dataclass(frozen=True)
-class FeatureBias:
+class FeatureBias(Record):
     """Mean residual along a feature.
 
     Attributes
@@ -68,13 +68,9 @@ class FeatureBias:
         ]
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON."""
-        return {**self.__dict__, "bins": [dict(one.__dict__) for one in self.bins]}
-
-    def to_frame(self) -> Any:
+    def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each bin."""
-        return frame_of([one.__dict__ for one in self.bins])
+        return frame_of([vars(one) for one in self.bins], backend)
 
 
 def bias_by(

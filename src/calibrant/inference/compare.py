@@ -17,7 +17,6 @@ from calibrant._arguments import (
     generator,
     require_choice,
     require_confidence,
-    require_seed,
 )
 from calibrant._format import decimals, group_text, p_equation
 from calibrant.data.arrays import as_array, as_column
@@ -101,8 +100,8 @@ class Comparison(Record):
         For the number of pairs: "holm", "bh", "bonferroni" or "none".
     clusters : int or None
         If rows are dependent.
-    confidence, random_state : float, int
-        As they were asked for.
+    confidence : float
+        As it was asked for.
 
     Examples
     --------
@@ -118,7 +117,6 @@ class Comparison(Record):
     correction: Correction
     clusters: int | None
     confidence: float
-    random_state: int
 
     @property
     def level(self) -> float:
@@ -139,7 +137,10 @@ class Comparison(Record):
         rivals = [name for name in others if name not in worse]
         reach = max(max(against[name].high, -against[name].low) for name in rivals)
         rate = self.assessments[best].event_rate
-        line = f"no evidence that calibration differs between {_listed([best, *rivals])}"
+        line = (
+            f"no difference in calibration detected between {_listed([best, *rivals])} (could be up to "
+            f"{reach:.2g})"
+        )
         if reach > min(LARGE, rate, 1.0 - rate):
             line = (
                 f"inconclusive: too few rows to tell {_listed([best, *rivals])} apart; a difference of "
@@ -272,7 +273,6 @@ def compare(
     cluster: Any = None,
     confidence: float = CONFIDENCE,
     correction: Correction = "holm",
-    random_state: int = 0,
     scale: str | Scale | None = None,
     **options: Unpack[ReadingOptions],
 ) -> Comparison:
@@ -297,7 +297,7 @@ def compare(
     correction : {"holm", "bh", "bonferroni", "none"}
         For the number of pairs. Intervals have the level at which the procedure decides, so that one leaves
         0 exactly where its adjusted p-value is at most 1 - `confidence`.
-    random_state, scale, **options
+    scale, **options
         As in `assess`. A row that is dropped for one model is dropped for all.
 
     Notes
@@ -317,7 +317,8 @@ def compare(
     >>> print(compare(y, {"sharp": truth, "timid": 0.25 + 0.5 * truth}).verdict)
     sharp is better calibrated than timid
     """
-    confidence, random_state = _settings(confidence, correction, random_state)
+    require_confidence(confidence)
+    require_correction(correction)
     reading: InputOptions = options
     if data is not None:
         paired = by is None and not isinstance(y_prob, str)
@@ -339,7 +340,7 @@ def compare(
         require_one_sample(reading.get("multiclass"))
         models = models_of(y_prob, names)
         compared = _paired(y_true, models, cluster, confidence, scale, reading, stacklevel=4)
-    return _decided([compared], correction, confidence, random_state)[0]
+    return _decided([compared], correction, confidence)[0]
 
 
 def compare_by(
@@ -351,7 +352,6 @@ def compare_by(
     cluster: Any = None,
     confidence: float = CONFIDENCE,
     correction: Correction = "holm",
-    random_state: int = 0,
     **options: Unpack[InputOptions],
 ) -> GroupComparisons:
     """Comparison of the calibration of several models within each group, or for each class.
@@ -366,7 +366,7 @@ def compare_by(
         probabilities [n, classes], or logits with `from_logits=True`.
     by : array, optional
         The group of every row.
-    names, cluster, confidence, random_state
+    names, cluster, confidence
         As in `compare`.
     correction : {"holm", "bh", "bonferroni", "none"}
         For the number of groups and pairs of models together.
@@ -389,7 +389,8 @@ def compare_by(
     >>> print(compare_by(y, {"sharp": truth, "timid": timid}).verdict)
     better calibrated: sharp for 3 of 3 classes (corrected for testing 3)
     """
-    confidence, random_state = _settings(confidence, correction, random_state)
+    require_confidence(confidence)
+    require_correction(correction)
     column, cases = _cases(y_true, y_prob, by, names, cluster, options)
     found: dict[Any, _Compared] = {}
     too_few = []
@@ -406,7 +407,7 @@ def compare_by(
             too_few.append(key)
     if not found:
         raise TooFewRows(f"no group has two rows of all models; there are {len(too_few)} groups.")
-    decided = _decided(list(found.values()), correction, confidence, random_state)
+    decided = _decided(list(found.values()), correction, confidence)
     each = sorted(zip(found, decided, strict=True), key=lambda item: item[1].differences[0].p_value)
     return GroupComparisons(dict(each), tuple(too_few), column, correction)
 
@@ -433,7 +434,7 @@ class _Compared:
 
 
 def _decided(
-    every: Sequence[_Compared], correction: Correction, confidence: float, random_state: int
+    every: Sequence[_Compared], correction: Correction, confidence: float
 ) -> list[Comparison]:
     """Comparisons, corrected over all pairs of all of them."""
     p_values = [pair.p_value for compared in every for pair in compared.pairs]
@@ -454,8 +455,7 @@ def _decided(
                 compared.paired,
                 correction,
                 compared.clusters,
-                confidence,
-                random_state,
+                float(confidence),
             )
         )
     return comparisons
@@ -676,12 +676,6 @@ def _ordered(assessments: Mapping[str, Assessment]) -> Iterator[tuple[str, str]]
 
 
 # -- reading -----------------------------------------------------------------------------------
-
-
-def _settings(confidence: float, correction: Correction, random_state: int) -> tuple[float, int]:
-    require_confidence(confidence)
-    require_correction(correction)
-    return float(confidence), require_seed(random_state, "random_state")
 
 
 def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:

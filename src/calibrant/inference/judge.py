@@ -19,6 +19,7 @@ from scipy.stats import t as student
 from calibrant._arguments import CONFIDENCE, require_confidence
 from calibrant.data.columns import numbers, require_each, same_length
 from calibrant.errors import InputError, TooFewRows
+from calibrant.measures.result_record import Record
 
 __all__ = ["JudgedMean", "judged_mean", "judged_rate"]
 
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class JudgedMean:
+class JudgedMean(Record):
     """Mean of human labels, estimated with a judge.
 
     Attributes
@@ -52,10 +53,6 @@ class JudgedMean:
 
     def __str__(self) -> str:
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f}); judged {self.judged:.4f}"
-
-    def to_dict(self) -> dict[str, float | None]:
-        """The fields, for JSON."""
-        return dict(self.__dict__)
 
 
 def judged_rate(
