@@ -164,12 +164,13 @@ def direction_of(
 
 def _area_under_roc(sketch: Sketch) -> tuple[float, float]:
     """Area under the ROC curve, not a number where only one outcome occurs, and the rarer outcome's share."""
-    zeros, ones = sketch.weights.sum(axis=0).tolist()
+    weights = sketch.weights
+    zeros, ones = weights.sum(axis=0).tolist()
     rarer = min(zeros, ones) / (zeros + ones)
     if not rarer > 0:
         return math.nan, rarer
-    below = np.cumsum(sketch.weights[:, 0]) - sketch.weights[:, 0] / 2.0
-    return float(below @ sketch.weights[:, 1]) / (zeros * ones), rarer
+    below = np.cumsum(weights[:, 0]) - weights[:, 0] / 2.0
+    return float(below @ weights[:, 1]) / (zeros * ones), rarer
 
 
 def _regions(sketch: Sketch, grid: ResidualGrid, value: float) -> tuple[Region, ...]:

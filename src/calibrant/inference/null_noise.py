@@ -125,7 +125,7 @@ class ResidualCells:
         (null, third), seen = null_moments(sketch, f), observed_variance(sketch, f)
         effect = 1.0 if clusters is None else clusters.design_effect(float(seen.sum()) / total**2)
         scales, nodes = _resolved(sketch, (seen if soft else null) * (effect / total**2))
-        first = _first_of_each(sketch, nodes)
+        first = _first_of_each(sketch.cells, sketch.nodes // nodes)
         columns = [mass, mass * place, mass * f, mass * f - weights[:, 1], null, third, seen]
         sums = np.add.reduceat(np.stack(columns), first, axis=1)
         sums[1:3] /= np.maximum(sums[0], 1e-300)
@@ -250,9 +250,10 @@ def _resolved(sketch: Sketch, variance: Floats) -> tuple[Floats, int]:
     """Bandwidths from half of the noise floor up, and the cells of a grid that resolves them."""
     narrowest = 0.5 * _approximate_floor(sketch, variance)
     k = min(int(np.searchsorted(-SCALES, -narrowest)), SCALES.size - 1)
+    length, cells, finest = sketch.scale.length, sketch.cells, sketch.nodes
     while True:
-        nodes = min(_power_of_two(sketch.scale.length / SCALES[k]), sketch.nodes)
-        if k == 0 or _first_of_each(sketch, nodes).size <= MOST_CELLS:
+        nodes = min(_power_of_two(length / SCALES[k]), finest)
+        if k == 0 or _first_of_each(cells, finest // nodes).size <= MOST_CELLS:
             return SCALES[: k + 1][::-1], nodes
         k -= 1
 
@@ -261,9 +262,9 @@ def _power_of_two(least: float) -> int:
     return 1 << max(math.ceil(math.log2(least)), 2)
 
 
-def _first_of_each(sketch: Sketch, nodes: int) -> Integers:
-    """Numbers of the sketch's cells at which the non-empty cells of a coarser grid begin."""
-    return np.flatnonzero(np.diff(sketch.cells // (sketch.nodes // nodes), prepend=-1))
+def _first_of_each(cells: Integers, width: int) -> Integers:
+    """Places of the cells at which the non-empty cells of a grid that is `width` times as coarse begin."""
+    return np.flatnonzero(np.diff(cells // width, prepend=-1))
 
 
 def _approximate_floor(sketch: Sketch, variance: Floats) -> float:
@@ -272,19 +273,22 @@ def _approximate_floor(sketch: Sketch, variance: Floats) -> float:
     v is the density of the null variance along the scale: the smoothed residual has variance v / (2√π b), and
     its mean absolute value, integrated, equals b.
     """
+    cells, finest = sketch.cells, sketch.nodes
     length, total = sketch.scale.length, float(variance.sum())
     b: float = (length * total / math.pi**1.5) ** (1.0 / 3.0)
     for _ in range(4):  # it changes by less than a tenth thereafter
-        nodes = _power_of_two(min(max(length / max(b, 1e-12), 4.0), sketch.nodes))
-        roots = np.sqrt(np.add.reduceat(variance, _first_of_each(sketch, nodes)))
+        nodes = _power_of_two(min(max(length / max(b, 1e-12), 4.0), finest))
+        roots = np.sqrt(np.add.reduceat(variance, _first_of_each(cells, finest // nodes)))
         b = (float(roots.sum()) ** 2 * length / nodes / math.pi**1.5) ** (1.0 / 3.0)
     return b
 
 
 def is_soft(sketch: Sketch) -> bool:
     """True where outcomes lie between 0 and 1: they have weight under labels that no row has."""
+    if not sketch.weighted:
+        return False
     alone = (sketch.weights > 0) & (sketch.counts == 0)
-    return bool(sketch.weighted and (alone.any() or cross_weights(sketch).any()))
+    return bool(alone.any() or cross_weights(sketch).any())
 
 
 def has_weight(sketch: Sketch) -> bool:

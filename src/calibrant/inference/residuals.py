@@ -93,9 +93,13 @@ class ResidualGrid:
         return cls(coarse, min(low, coarse.nodes - cells), cells, length * cells / coarse.nodes)
 
     @cached_property
+    def _position(self) -> Floats:
+        return cell_positions(self.sketch)
+
+    @cached_property
     def place(self) -> Floats:
         """Mean place of the rows in each non-empty cell, in cells of this part."""
-        return cell_positions(self.sketch) * self.sketch.nodes - self.first
+        return self._position * self.sketch.nodes - self.first
 
     def on_nodes(self, per_cell: Floats) -> Floats:
         """Sums per non-empty cell split over the two nodes next to the cell's rows."""
@@ -111,7 +115,8 @@ class ResidualGrid:
         """Mean of f - y on the nodes; its sum is E[f - y]."""
         weights = self.sketch.weights
         mass = over_outcomes(weights)
-        residual = mass * cell_predictions(self.sketch) - weights[:, 1]
+        f = np.asarray(self.sketch.scale.prediction(self._position))
+        residual = mass * f - weights[:, 1]
         return self.on_nodes(residual / mass.sum())
 
     def smoothed(self, on_nodes: Floats, bandwidth: float) -> Floats:
