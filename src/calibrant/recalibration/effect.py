@@ -24,7 +24,7 @@ from calibrant.data.classes import confidence as confidence_of
 from calibrant.data.points import Points
 from calibrant.data.rows import InputOptions, Rows
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, TooFewRows
+from calibrant.errors import InputError, TooFewRows, invalid
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import cluster_codes
 from calibrant.measures.result_record import Record
@@ -349,19 +349,12 @@ class Sample:
 
 def _rows_of_sketch(sketch: Sketch, **rows: Any) -> tuple[Integers, Floats]:
     """Outcomes and predictions of a sketch that counts rows: those of a cell are alike."""
-    beside = [name for name, value in rows.items() if value is not None]
-    if beside or sketch.weighted:
-        name = beside[0] if beside else "y_true"
-        problem = (
-            "must be left out with a Sketch"
-            if beside
-            else "must count rows to be split into folds, and this Sketch holds weights"
-        )
-        raise InputError(
-            f"`{name}` {problem}.",
-            argument=name,
-            hint="Pass `y_true` and `y_prob` as arrays.",
-        )
+    hint = "Pass `y_true` and `y_prob` as arrays."
+    for name, value in rows.items():
+        if value is not None:
+            raise InputError(f"`{name}` must be left out with a Sketch.", argument=name, hint=hint)
+    if sketch.weighted:
+        raise invalid("y_true", "count rows to be split into folds, not weights", sketch, hint)
     points = Points.of(sketch)
     counts = np.rint(points.mass).astype(np.int64)
     labels = np.repeat(np.tile([0, 1], points.p.size), counts.ravel())
