@@ -83,14 +83,15 @@ def test_what_is_said_of_wrong_rows_can_be_done(calibrant, overconfident, tmp_pa
     rows = pyarrow.parquet.read_table(overconfident)
     p, y = rows["p"].to_numpy(), rows["y"].to_numpy()
     wrong, target = tmp_path / "wrong.parquet", tmp_path / "map.json"
+    learn = ("--method", "platt", "-o", target)
     for given in (8 * p - 4, 100 * p):
         pyarrow.parquet.write_table(pyarrow.table({"p": given, "y": y}), wrong)
-        done = calibrant("recalibrate", wrong, "-o", target)
+        done = calibrant("recalibrate", wrong, *learn)
         assert done.code != 0
         option = "--percent" if given.max() > 50 else "--from-logits"
         assert option in done.err
-        assert calibrant("recalibrate", wrong, option, "-o", target).code == 0
-    assert calibrant("recalibrate", overconfident, "--method", "platt", "-o", target).code == 0
+        assert calibrant("recalibrate", wrong, option, *learn).code == 0
+    assert calibrant("recalibrate", overconfident, *learn).code == 0
     pyarrow.parquet.write_table(pyarrow.table({"p": [0.1, np.nan]}), wrong)
     done = calibrant("recalibrate", wrong, "--apply", target, "-o", tmp_path / "out.csv")
     assert done.code != 0
