@@ -303,6 +303,10 @@ def sums_of_frame(source: Any, request: Request) -> list[DenseSums | GroupedSums
         raise
     except Exception as error:
         engine = engine_of(nw.to_native(source, pass_through=True))
+        if "unhashable" in str(error):  # lists in a column of objects, which its type does not tell
+            raise InputError(
+                f"`by` must name columns of plain values; {engine} met an {error}.", argument="by"
+            ) from error
         raise InputError(
             f"{engine} could not compute the sums: {show_value(str(error))}.",
             hint="Convert the columns to plain numbers first.",
