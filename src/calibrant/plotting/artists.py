@@ -43,6 +43,8 @@ WIDTHS = 12
 DRAWN_POINTS = 320
 """Points of a curve that a file keeps: finer than a printer at the width of a column."""
 BARS = 50
+LOWEST_BAR = 0.06
+"""Height of a bar with hardly any rows, as a share of the highest: a hairline."""
 STRIP = (-0.115, -0.015)
 """Strip of the histogram, below 0, in lengths of the axis."""
 LONGEST_NAME = 60
@@ -189,12 +191,19 @@ def diagonal(ax: Any, theme: Theme, **style: Any) -> Any:
 
 
 def histogram(ax: Any, p: Floats, weight: Floats, limits: tuple[float, float], **style: Any) -> Any:
-    """Bars of the share of rows along the axis, in the strip below 0; the highest fills it."""
+    """Bars of the share of rows along the axis, in the strip below 0; the highest fills it.
+
+    Where there are any rows, a bar can be seen. Bars stand around the values of a predictor that emits few.
+    """
     low, high = limits
-    counts, edges = np.histogram(p, np.linspace(low, high, BARS + 1), weights=weight)
     span = high - low
+    few = np.unique(p).size < BARS
+    shift = 0.5 * span / BARS if few else 0.0
+    edges = np.linspace(low - shift, high + shift, BARS + 1 + few)
+    counts, edges = np.histogram(p, edges, weights=weight)
     bottom, top = low + STRIP[0] * span, low + STRIP[1] * span
-    heights = bottom + (top - bottom) * counts / max(float(counts.max()), 1e-300)
+    share = counts / max(float(counts.max()), 1e-300)
+    heights = bottom + (top - bottom) * np.where(counts > 0, np.maximum(share, LOWEST_BAR), 0.0)
     return ax.stairs(heights, edges, baseline=bottom, fill=True, linewidth=0, **style)
 
 

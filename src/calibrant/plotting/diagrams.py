@@ -28,7 +28,7 @@ from calibrant.plotting.diagram import (
     split_look,
 )
 from calibrant.plotting.forest import forest_plot
-from calibrant.plotting.frame import Frame, framed, lay_out, write_legend
+from calibrant.plotting.frame import PREDICTED, Frame, framed, lay_out, write_legend
 from calibrant.plotting.reliability import (
     DiagramOptions,
     ReliabilityDiagram,
@@ -179,6 +179,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             if layout == "forest":
                 beside = {"forest": forest_plot({name: self[name].assessment for name in names})}
                 names, columns = names[:WORST], 2
+                asked.setdefault("title", f"The {len(names)} worst of {len(self)}")
             if columns is None:
                 columns = min(MOST_COLUMNS, int(np.ceil(np.sqrt(len(self)))))
             title = asked.pop("title", "")
@@ -231,6 +232,9 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         """Axes for all diagrams, with the largest error for a title."""
         frames = [diagram.frame() for diagram in self.values()]
         frame = max(frames, key=lambda frame: frame.xlim[1] - frame.xlim[0])
+        low, high = (end([one.xlim[k] for one in frames]) for k, end in enumerate((min, max)))
+        if (low, high) != frame.xlim:  # no frame holds all others
+            frame = replace(frame, xlim=(low, high), ylim=(low, high), xlabel=PREDICTED)
         name = self._worst_first()[0]
         worst, title, note = self[name], "", ""
         if worst.kind == RELIABILITY:

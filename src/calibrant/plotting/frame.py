@@ -147,7 +147,17 @@ def probability_limits(
             power = 10.0 ** np.floor(np.log10(max(reach, 1e-9)))
             end = next(float(f"{m * power:.3g}") for m in ROUND if m * power >= reach)
             return (1.0 - end, 1.0) if flipped else (0.0, end)
-    return 0.0, 1.0
+    return _ends_of_short_range(1.0 - p, 1.0 - y)
+
+
+def _ends_of_short_range(p: Floats, y: Floats) -> tuple[float, float]:
+    """Multiples of a twentieth around predictions in one short range, and around what is drawn of them."""
+    low, high = float(p.min()), float(p.max())
+    if not 0.0 < high - low < SHORTEST_AXES:
+        return 0.0, 1.0
+    low, high = float(np.min(y, initial=low)), float(np.max(y, initial=high))
+    low, high = np.floor(20.0 * low - 0.4) / 20.0, np.ceil(20.0 * high + 0.4) / 20.0
+    return (float(low), float(high)) if high - low <= 2.0 * SHORTEST_AXES else (0.0, 1.0)
 
 
 def probability_frame(
@@ -157,6 +167,8 @@ def probability_frame(
     low, high = limits
     span = high - low
     end = f"ends at {high:g}" if low <= 0.0 else f"starts at {low:g}"
+    if low > 0.0 and high < 1.0:
+        end = f"from {low:g} to {high:g}"
     settings: dict[str, Any] = {
         "xlabel": PREDICTED if span >= 1.0 else f"{PREDICTED} (axis {end})",
         "ylabel": OBSERVED,

@@ -34,9 +34,9 @@ Bools = NDArray[np.bool_]
 
 EFFECTIVE_ROWS = 40.0
 """Rows that a neighbourhood should hold where predictions are near one half: n p(1 - p) = 10, the usual rule
-for a rate to be nearly normal. Elsewhere more, as that rule asks, up to a twelfth of the sample."""
-FEWEST_EFFECTIVE_ROWS, SAMPLE_SHARE = 20.0, 1 / 12
-"""Of small samples a twelfth, at least this many: wider neighbourhoods would show no shape."""
+for a rate to be nearly normal. Elsewhere more, as that rule asks, up to a sixth of the sample."""
+FEWEST_EFFECTIVE_ROWS, SAMPLE_SHARE = 20.0, 1 / 6
+"""Of small samples a sixth, at least this many: wider neighbourhoods would show no shape."""
 MOST_GROUPS, GROUP_ROWS = 5, 4
 """Samples too small for a curve are shown as so many groups of so many rows."""
 ENOUGH = 0.4
@@ -51,6 +51,8 @@ WIDEST_SPREAD = 0.2
 """Largest standard deviation of the predictions in a neighbourhood: beyond it the line would bridge a gap."""
 FRAGMENT = 0.05
 """Share of the rows from which on a stretch shorter than the widest bandwidth is drawn; others are points."""
+FRAGMENTED, SMALL_SAMPLE = 0.5, 480.0
+"""Of fewer rows than twelve neighbourhoods, several stretches that cover less of the span are groups."""
 SHORTEST_GAP = 0.05
 """Length of a gap in the curve below which it is none."""
 REACH = 5.0
@@ -214,7 +216,7 @@ def curve_of(
             drawn &= (t >= cells.x[0]) & (t <= cells.x[-1])
             rising = np.fmax.accumulate(np.where(drawn, prediction, -np.inf))
             drawn &= prediction >= rising
-            drawn = _without_fragments(drawn, prediction, share, span)
+            drawn = _without_fragments(drawn, prediction, share, span, kish < SMALL_SAMPLE)
             drawn &= kish >= EFFECTIVE_ROWS * design_effect
     low, high = wilson(observed, effective, confidence)
     null = variance / safe**2 * design_effect
@@ -237,7 +239,9 @@ def curve_of(
     )
 
 
-def _without_fragments(drawn: Bools, prediction: Floats, share: Floats, span: float) -> Bools:
+def _without_fragments(
+    drawn: Bools, prediction: Floats, share: Floats, span: float, small: bool
+) -> Bools:
     """Stretches that are as long as a wide neighbourhood or hold a fair share of the rows.
 
     Stretches so close that no one would see a gap are one.
@@ -253,7 +257,9 @@ def _without_fragments(drawn: Bools, prediction: Floats, share: Floats, span: fl
         long = prediction[run.stop - 1] - prediction[run.start] >= WIDEST * span
         if long or share[run].sum() >= FRAGMENT:
             kept[run] = True
-    return kept
+    stretches = runs(kept)
+    covered = sum(prediction[run.stop - 1] - prediction[run.start] for run in stretches)
+    return kept & (not small or len(stretches) < 2 or covered >= FRAGMENTED * span)
 
 
 def runs(shown: Bools) -> list[slice]:

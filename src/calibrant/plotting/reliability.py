@@ -34,7 +34,6 @@ from calibrant.plotting.artists import (
     band,
     bars,
     drawn_points,
-    line,
     points,
     weighted_line,
 )
@@ -267,10 +266,7 @@ class ReliabilityDiagram(Diagram):
             rows = (self.rows.p, _weight(self.rows))
             drawn |= reference(ax, style, rows, self.limits, rate)
         look = style.of_point
-        if self.few_values:
-            thin = {**style.of_line(1.0), "label": None}
-            drawn["curve"] = [line(ax, of.prediction, of.observed, **thin)]
-        elif continuous:
+        if continuous:
             if self.bands:
                 shade = band(ax, x, values["low"], values["high"], **style.of_band)
                 drawn["confidence_band"] = [shade]
