@@ -70,7 +70,7 @@ def test_a_monitor_and_the_choice_of_a_map_take_data_too(frame):
     watch.update(data=frame, y_true="y", y_prob="p")
     assert same.update(frame["y"], frame["p"]) == watch.last
     by_group = cal.scan(frame, y_true="y", y_prob="p", by="g")
-    with refused("data", holds="grouped by g"):
+    with refused("by", holds="by g"):
         watch.update(data=by_group)
     choice = cal.choose_recalibrator(data=frame, y_true="y", y_prob="p")
     assert choice.best == cal.choose_recalibrator(frame["y"], frame["p"]).best
