@@ -262,6 +262,8 @@ def cosine_coefficients(on_nodes: Floats) -> Floats:
 
 
 START = 0.1
+FINEST_TOLERANCE = 1e-15
+"""Rounding of sums of numbers below 1: no search ends on less."""
 SMALLEST_BANDWIDTH = 1e-5
 FEWEST_CELLS = 1 << 5
 MOST_CELLS = 1 << 20
@@ -324,6 +326,7 @@ class FixedPoint(NamedTuple):
 
 def solve(residuals: Residuals, *, tolerance: float) -> FixedPoint:
     """The fixed point, on a grid as fine as the tolerance asks for, or the data allow."""
+    tolerance = max(tolerance, FINEST_TOLERANCE)
     cells = _cells_for(residuals, max(residuals.guess, SMALLEST_BANDWIDTH), tolerance)
     evaluations = 0
     while True:
@@ -350,6 +353,7 @@ def solve(residuals: Residuals, *, tolerance: float) -> FixedPoint:
 
 def evaluate(residuals: Residuals, bandwidth: float, *, tolerance: float) -> Evaluation:
     """smECE at a bandwidth, on a grid as fine as the tolerance asks for, or the data allow."""
+    tolerance = max(tolerance, FINEST_TOLERANCE)
     cells = _cells_for(residuals, bandwidth, tolerance)
     while True:
         spectrum = residuals.spectrum(cells)
