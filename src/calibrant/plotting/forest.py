@@ -219,6 +219,14 @@ def gap_plot(found: FoundGroups) -> GapPlot:
     -------
     GapPlot
         With `plot`, `save`, `to_svg` and `to_frame`.
+
+    Examples
+    --------
+    >>> from calibrant.inference.find_groups import find_groups
+    >>> columns = {"a": np.repeat([0, 1], 2000), "p": np.full(4000, 0.5), "y": np.tile([0, 1], 2000)}
+    >>> columns["y"][:1000] = 1
+    >>> gap_plot(find_groups(data=columns, y_true="y", y_prob="p", columns=["a"]))
+    GapPlot(1 of 2 groups have a gap)
     """
     if not isinstance(found, FoundGroups):
         raise InputError(
