@@ -459,3 +459,33 @@ def test_values_that_matplotlib_refuses(dense) -> None:
     for look in ({"color": "no colour"}, {"alpha": 2}):
         with pytest.raises(ValueError, match=r"no colour|alpha"):
             cal.reliability_diagram(*dense).plot(axes(), **look)
+
+
+def test_axes_around_a_short_range_say_where_they_are() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.42, 0.55, 3000)
+    ax = cal.reliability_diagram((rng.random(p.size) < p).astype(int), p).plot().ax
+    low, high = ax.get_xlim()
+    assert 0.3 < low < 0.42
+    assert 0.55 < high < 0.7
+    assert "(axis from 0." in ax.get_xlabel()
+
+
+def test_fragments_of_a_small_sample_are_points_and_of_a_large_one_lines() -> None:
+    rng = np.random.default_rng(0)
+    for n, artist in ((200, "points"), (4000, "curve")):
+        p = np.concatenate([rng.uniform(0.0, 0.1, n // 2), rng.uniform(0.9, 1.0, n // 2)])
+        drawn = cal.reliability_diagram((rng.random(n) < p).astype(int), p).plot(axes()).artists
+        assert artist in drawn
+        assert ("curve" in drawn) == (artist == "curve")
+
+
+def test_a_single_row_is_seen_in_the_histogram() -> None:
+    rng = np.random.default_rng(0)
+    p = np.append(rng.uniform(0.0, 0.5, 10_000), 0.91)
+    (bars,) = cal.reliability_diagram(p < 0.3, p).plot(axes()).artists["histogram"]
+    heights, edges, bottom = bars.get_data()
+    heights = heights - bottom
+    (here,) = np.flatnonzero((edges[:-1] <= 0.91) & (0.91 < edges[1:]))
+    assert 0.03 < heights[here] / heights.max() < 0.15
+    assert heights[np.searchsorted(edges, 0.7)] == 0.0

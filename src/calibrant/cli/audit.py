@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import calibrant as cal
+from calibrant._arguments import CONFIDENCE
 from calibrant.cli.options import verb
 from calibrant.cli.output import show_result
 
@@ -19,7 +20,7 @@ def audit(
     prob: str = "p",
     depth: int = 2,
     n_bins: int = 5,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     json: bool = False,
 ) -> None:
     """Find groups that nobody named, whose predictions are wrong on average.

@@ -166,9 +166,10 @@ def probability_frame(
     """Square axes of observed frequency against predicted probability, with a strip for the histogram."""
     low, high = limits
     span = high - low
-    end = f"ends at {high:g}" if low <= 0.0 else f"starts at {low:g}"
-    if low > 0.0 and high < 1.0:
-        end = f"from {low:g} to {high:g}"
+    if low <= 0.0:
+        end = f"ends at {high:g}"
+    else:
+        end = f"starts at {low:g}" if high >= 1.0 else f"from {low:g} to {high:g}"
     settings: dict[str, Any] = {
         "xlabel": PREDICTED if span >= 1.0 else f"{PREDICTED} (axis {end})",
         "ylabel": OBSERVED,

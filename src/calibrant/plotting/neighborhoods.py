@@ -51,8 +51,8 @@ WIDEST_SPREAD = 0.2
 """Largest standard deviation of the predictions in a neighbourhood: beyond it the line would bridge a gap."""
 FRAGMENT = 0.05
 """Share of the rows from which on a stretch shorter than the widest bandwidth is drawn; others are points."""
-FRAGMENTED, SMALL_SAMPLE = 0.5, 480.0
-"""Of fewer rows than twelve neighbourhoods, several stretches that cover less of the span are groups."""
+SMALL_SAMPLE, FRAGMENTED = 12.0 * EFFECTIVE_ROWS, 0.5
+"""In samples of fewer rows, several stretches that cover less than this share of the span become points."""
 SHORTEST_GAP = 0.05
 """Length of a gap in the curve below which it is none."""
 REACH = 5.0
