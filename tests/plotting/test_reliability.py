@@ -486,6 +486,6 @@ def test_a_single_row_is_seen_in_the_histogram() -> None:
     (bars,) = cal.reliability_diagram(p < 0.3, p).plot(axes()).artists["histogram"]
     heights, edges, bottom = bars.get_data()
     heights = heights - bottom
-    (here,) = np.flatnonzero((edges[:-1] <= 0.91) & (0.91 < edges[1:]))
+    (here,) = np.flatnonzero((edges[:-1] <= 0.91) & (edges[1:] > 0.91))
     assert 0.03 < heights[here] / heights.max() < 0.15
     assert heights[np.searchsorted(edges, 0.7)] == 0.0
