@@ -34,6 +34,12 @@ def test_there_is_one_version():
         assert version == PROJECT["version"] == calibrant.__version__, name
 
 
+def test_the_package_says_where_it_lives():
+    urls = PROJECT["urls"]
+    assert {"Homepage", "Documentation", "Repository", "Issues", "Changelog"} <= set(urls)
+    assert all(re.fullmatch(r"https://[\w.]+(/[\w./-]+)?", url) for url in urls.values())
+
+
 def test_actions_are_pinned_by_hash():
     used = [
         line
