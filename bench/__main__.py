@@ -21,13 +21,24 @@ WHOLE = (
     "coverage",
     "coverage.profiles",
     "certify",
+    "groups",
     "speed",
     "scans",
     "repair",
     "peers.maps",
     "index",
 )
-REDUCED = ("paper", "peers", "measures", "coverage", "certify", "speed", "scans", "repair")
+REDUCED = (
+    "paper",
+    "peers",
+    "measures",
+    "coverage",
+    "certify",
+    "groups",
+    "speed",
+    "scans",
+    "repair",
+)
 
 
 def main() -> int:

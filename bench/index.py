@@ -18,6 +18,7 @@ ORDER = (
     "coverage",
     "profiles",
     "certify",
+    "groups",
     "speed",
     "scans",
     "gpu",

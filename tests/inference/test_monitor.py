@@ -347,6 +347,31 @@ def test_a_block_that_fails_leaves_the_state_as_it_was(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "monitors"
+
+
+def test_states_of_version_3_are_read_and_go_on() -> None:
+    """Files that an earlier release wrote: of one sample with an alarm and a batch that waits; of groups."""
+    one = Monitor.load(GOLDEN / "v3_one_sample.json")
+    assert (one.level, one.last.look, one.n) == (0.1, 8, 320)
+    assert one.last.e_value == pytest.approx(9274489314.77176, rel=1e-9)
+    assert one.last.alarm is not None
+    assert (one.last.alarm.since, one.last.alarm.direction) == (5, "over-forecasting")
+    assert one.expected is not None
+    assert one.expected.accuracy.value == pytest.approx(0.7952024535, abs=1e-9)
+    groups = Monitor.load(GOLDEN / "v3_groups.json")
+    assert [(each.name, each.n) for each in groups.last.groups] == [
+        ("b", 109),
+        ("c", 37),
+        ("a", 94),
+    ]
+    assert groups.last.miscalibrated == ("b",)
+    assert groups.last.e_value == pytest.approx(51.371017065810484, rel=1e-9)
+    later = groups.update([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.3], by=["a", "b", "c", "d"])
+    assert later.e_value == pytest.approx(35.49109419636842, rel=1e-9)
+    assert [each.name for each in later.groups] == ["b", "c", "d", "a"]
+
+
 def test_reset_forgets() -> None:
     rng = np.random.default_rng(6)
     monitor = Monitor()
