@@ -149,8 +149,7 @@ guard: $(STAMP)
 	@$(call install_debian,valgrind)
 	$(BIN)/python -m bench.guard
 
-# Everything under docs/evidence, made anew in under three hours, but for the page of the GPU
-# (python -m bench.gpu, where there is one). `make evidence-quick` is the reduced form for CI.
+# Everything under docs/evidence, made anew in under three hours. `make evidence-quick` is the reduced form for CI.
 evidence: $(STAMP)
 	$(BIN)/python -m bench
 

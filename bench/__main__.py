@@ -14,7 +14,6 @@ import sys
 
 WHOLE = (
     "environments",
-    "data",
     "paper",
     "peers",
     "measures",

@@ -21,10 +21,8 @@ ORDER = (
     "groups",
     "speed",
     "scans",
-    "gpu",
     "repair",
     "maps",
-    "data",
 )
 
 

@@ -1,7 +1,7 @@
 """Coverage of the interval of `assess`, and size and power of its test, by simulation.
 
 python -m bench.coverage                # an hour or two on a free core
-python -m bench.coverage --minutes 2    # for CI: fewer samples of each cell
+python -m bench.coverage --reduced      # for CI: two minutes, without the evidence
 python -m bench.coverage --resume       # more samples, or a new page of those that there are (--minutes 0)
 
 Every cell gets 100 samples in each of ten passes, those with fewest rows first.
@@ -25,7 +25,6 @@ from bench.coverage.populations import Cell, cells
 from bench.coverage.study import LEVELS, Counts, simulate
 
 PASSES, SAMPLES = 10, 100
-NOTES = pages.RESULTS / "coverage.jsonl"
 BEFORE = Path(__file__).with_name("before.json")
 """Coverage, rejections and width in the study of the construction that this one replaced."""
 CHANCE = 0.001
@@ -37,15 +36,13 @@ def samples_of(cell: Cell) -> int:
     return SAMPLES if cell.n <= 100_000 else SAMPLES // 10
 
 
-def run(minutes: float, *, resume: bool) -> dict[str, Counts]:
-    """The sums of each cell; every part is noted at once."""
-    pages.RESULTS.mkdir(parents=True, exist_ok=True)
-    if not resume:
-        NOTES.unlink(missing_ok=True)
-    lines = NOTES.read_text().splitlines() if NOTES.is_file() else []
+def run(notes: Path, minutes: float) -> dict[str, Counts]:
+    """The sums of each cell; every part is noted at once, and one that was noted stays."""
+    notes.parent.mkdir(parents=True, exist_ok=True)
+    lines = notes.read_text().splitlines() if notes.is_file() else []
     parts = {tuple(key): sums for key, sums in map(json.loads, lines)}
     end = time.monotonic() + 60.0 * minutes
-    with NOTES.open("a") as file:
+    with notes.open("a") as file:
         for number in range(PASSES):
             for cell in cells():
                 if (str(cell), number) in parts or time.monotonic() > end:
@@ -160,8 +157,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=float("inf"), help="end after these")
     parser.add_argument("--resume", action="store_true", help="keep what a run before has noted")
+    parser.add_argument("--reduced", action="store_true", help="two minutes, for CI")
     given = parser.parse_args()
-    totals = run(given.minutes, resume=given.resume)
+    notes = pages.RESULTS / f"coverage{'-reduced' if given.reduced else ''}.jsonl"
+    if not given.resume:
+        notes.unlink(missing_ok=True)
+    totals = run(notes, 2.0 if given.reduced else given.minutes)
     short = failures(totals)
     made = partial(table, totals=totals, before=json.loads(BEFORE.read_text()))
     page = pages.Page(
@@ -173,7 +174,7 @@ def main() -> int:
         {},
         timed=False,
     )
-    print(page.write(pages.place(False)).read_text(encoding="utf-8"))
+    print(page.write(pages.place(given.reduced)).read_text(encoding="utf-8"))
     for failure in short:
         print(f"NOT REACHED: {failure}", file=sys.stderr)
     return 1 if short else 0

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from bench.paper.experiments import EXPERIMENTS
+from bench.paper import EXPERIMENTS
 
 import calibrant
 
