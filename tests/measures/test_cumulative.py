@@ -127,5 +127,6 @@ def test_a_sketch_gives_it_within_the_width_of_its_cells(measure):
 
 
 def test_the_cutoff_calibration_error_of_the_reference_sample():
+    """Rossellini et al. 2025 (arXiv 2502.19851): the largest |mean (f - y) 1(a ≤ f ≤ b)| over intervals."""
     y, p = np.loadtxt("tests/reference/over_confident.csv", delimiter=",", skiprows=1, unpack=True)
     assert cutoff_calibration_error(y, p) == pytest.approx(0.0482781, abs=5e-8)

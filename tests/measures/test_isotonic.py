@@ -1,16 +1,21 @@
 """Decompositions against scikit-learn's isotonic regression and scores."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 
+import calibrant as cal
 from calibrant import Sketch
 from calibrant.measures.isotonic import (
     binned_decomposition,
     corp_decomposition,
     miscalibration,
     murphy,
+    pooled,
 )
 
 SCORES = {"brier": brier_score_loss, "log": log_loss}
@@ -86,6 +91,36 @@ def test_the_murphy_curve_is_the_mean_elementary_score():
     for t in np.random.default_rng(0).random(20):
         loss = np.where(y == 1, (1 - t) * (p <= t), t * (p > t)).mean()
         assert np.interp(t, curve.threshold, curve.score) == pytest.approx(loss, abs=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_murphy_curve_is_that_of_the_net_benefit(weighted):
+    """S_t = (1 - t) (rate of events - net benefit at t), and so is what miscalibration costs at t."""
+    y, p = sample(500)
+    weight = np.linspace(0.1, 3, 500) if weighted else np.ones(500)
+    curve = murphy(y, p, sample_weight=weight)
+    inverse = np.unique(p, return_inverse=True)[1]
+    mass = np.bincount(inverse, weight)
+    fitted = pooled(np.bincount(inverse, weight * y) / mass, mass)[inverse]
+    t = np.array([0.0503, 0.2007, 0.5011, 0.8017])
+    for forecasts, score in ((p, curve.score), (fitted, curve.recalibrated)):
+        benefit = cal.decision_curve(y, forecasts, thresholds=t, sample_weight=weight).benefit.value
+        expected = (1 - t) * (np.average(y, weights=weight) - benefit)
+        assert np.interp(t, curve.threshold, score) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("forecast", "score", "mcb", "dsc"),
+    [("X01", 0.0827, 0.00474, 0.172), ("X09", 0.303, 0.0818, 0.0282)],
+)
+def test_the_triptych_of_r(forecast, score, mcb, dsc):
+    """`mcbdsc(ex_binary)` of R's triptych; docs/migrating.md says where to get the data."""
+    path = Path(os.environ.get("CALIBRANT_DATA", "converted")) / "ex_binary.csv"
+    if not path.is_file():
+        pytest.skip("NOT RUN: CALIBRANT_DATA names no folder with ex_binary.csv")
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    curve = murphy(table["y"], table[forecast])
+    assert f"{curve.brier:.3g} {curve.mcb:.3g} {curve.dsc:.3g}" == f"{score} {mcb} {dsc}"
 
 
 def test_the_murphy_curve_of_the_reference_sample():

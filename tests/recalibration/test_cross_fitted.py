@@ -7,12 +7,13 @@ from calibrant.recalibration.cross_fitted import cross_fitted_error
 
 
 def test_calibrated_predictions_have_none_on_average():
+    """15 bins give .054, and stratified folds .008 (arXiv 2602.24230, n = 500)."""
     values = []
-    for seed in range(15):
+    for seed in range(25):
         rng = np.random.default_rng(seed)
-        p = rng.random(300)
-        values.append(cross_fitted_error(rng.random(300) < p, p, random_state=seed).value)
-    assert abs(np.mean(values)) < 0.003 + 2 * np.std(values) / np.sqrt(15)
+        p = rng.random(500)
+        values.append(cross_fitted_error(rng.random(500) < p, p, random_state=seed).value)
+    assert abs(np.mean(values)) < 0.003
 
 
 def over_confident(n=1500):

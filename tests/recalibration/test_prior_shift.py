@@ -8,6 +8,7 @@ from calibrant.recalibration import PriorShift, load_recalibrator
 
 
 def test_known_rates_are_bayes_rule():
+    """Saerens, Latinne & Decaestecker 2002, equation 2.4: odds 3/7 · (.1/.9) / (.5/.5) = 1/21."""
     shift = PriorShift(from_rate=0.5, to_rate=0.1).fit([0.3])
     assert shift.transform([0.3, 0.0, 1.0]) == pytest.approx([1 / 22, 0.0, 1.0], abs=1e-6)
     assert shift.transform([0.3])[0] == pytest.approx(1 / 22, abs=1e-15)

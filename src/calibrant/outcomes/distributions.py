@@ -25,7 +25,7 @@ from calibrant._arguments import (
 )
 from calibrant._format import aligned, decimals, p_equation, percent
 from calibrant.data.columns import numbers, require_each, same_length
-from calibrant.errors import InputError
+from calibrant.errors import InputError, invalid
 from calibrant.measures.result_record import frame_of, plain
 from calibrant.outcomes.quantiles import PinballLoss, decompose
 
@@ -207,7 +207,8 @@ def assess(
         crps = _ensemble_crps(outcome, ensemble)
         quantiles = list(np.quantile(ensemble, LEVELS, axis=1, method="inverted_cdf"))
     else:
-        assert cdf is not None
+        if not callable(cdf):
+            raise invalid("cdf", "be a function", cdf)
         below, at_most = (_values(cdf, at) for at in (np.nextafter(outcome, -np.inf), outcome))
         pit = below + generator(random_state).random(outcome.size) * (at_most - below)
         crps = _integrated_crps(cdf, outcome)
@@ -238,7 +239,7 @@ def _normal(outcome: Floats, mean: Any, sd: Any, data: Any) -> tuple[Floats, Flo
 
 def _values(cdf: CDF, at: Floats) -> Floats:
     """The distribution functions at these values, checked."""
-    values = np.asarray(cdf(at), dtype=np.float64)
+    values = numbers(cdf(at), "cdf")
     if values.shape != at.shape or not np.all((values >= 0) & (values <= 1)):
         raise InputError(
             "`cdf` must return one number between 0 and 1 for each value.", argument="cdf"

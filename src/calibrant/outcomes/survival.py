@@ -82,8 +82,9 @@ def at_horizon(
 
     Notes
     -----
-    Intervals treat the weights as known. Estimating G makes the weighted mean less variable, not more
-    (Robins, Rotnitzky & Zhao 1994), so that they are, if anything, too wide.
+    Test and interval treat the weights as known, which is conservative: estimating G takes variance out of
+    every mean Σ w g(f) (f - y), whatever the function g (Robins, Rotnitzky & Zhao 1994), and they are made of
+    such means. `observed_expected` has the smaller variance.
 
     Examples
     --------
