@@ -17,11 +17,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+import calibrant as cal
 from bench import pages
+from calibrant import datasets
+from calibrant.measures.kernel import kernel_calibration_error
+from calibrant.measures.weak_error import weak_calibration_error
 
 BUDGETS = Path(__file__).with_suffix(".json")
 ALLOWANCE = 0.25
@@ -30,150 +36,98 @@ ROWS = 100_000
 CLASSES = 100
 
 
+THOUSANDS = [slice(first, first + ROWS // 100) for first in range(0, ROWS, ROWS // 100)]
+
+
 def _rows() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     p = rng.random(ROWS)
     return p, (rng.random(ROWS) < p).astype(np.int64)
 
 
-def _tables(count: int, kind: type) -> list[np.ndarray]:
-    return [np.zeros(((1 << 16) + 1, 2), dtype=kind) for _ in range(count)]
+def _tables(
+    count: int, kind: type = np.int64, classes: tuple[int, ...] = (), bits: int = 16
+) -> Any:
+    return [np.zeros((*classes, (1 << bits) + 1, 2), dtype=kind) for _ in range(count)]
 
 
-def _fill_float64() -> None:
-    from calibrant.data._fill import fill_counts
-
-    p, y = _rows()
-    fill_counts(p, y, 16, *_tables(2, np.int64))
+def _fill(p: np.ndarray, y: np.ndarray) -> None:
+    _compiled("data._fill").fill_counts(p, y, 16, *_tables(2))
 
 
-def _fill_float32() -> None:
-    from calibrant.data._fill import fill_counts
-
-    p, y = _rows()
-    fill_counts(p.astype(np.float32), y.astype(np.uint8), 16, *_tables(2, np.int64))
+def _fill_weights(p: np.ndarray, y: np.ndarray) -> None:
+    tables = [*_tables(2), *_tables(3, np.float64)]
+    _compiled("data._fill").fill_weights(p, y.astype(np.float64), np.ones(ROWS), 16, *tables)
 
 
-def _sparse() -> None:
-    from calibrant import Sketch
-
-    p, y = _rows()
-    for part in range(0, ROWS, ROWS // 100):  # a thousand rows at a time
-        Sketch.from_arrays(y[part : part + ROWS // 100], p[part : part + ROWS // 100])
-
-
-def _squares() -> None:
-    from calibrant.data.fill import sums_of_squares
-    from calibrant.data.rows import as_rows
-
-    p, y = _rows()
-    sums_of_squares(as_rows(y, p), 15)
-
-
-def _fill_weights() -> None:
-    from calibrant.data._fill import fill_weights
-
-    p, y = _rows()
-    tables = [*_tables(2, np.int64), *_tables(3, np.float64)]
-    fill_weights(p, y.astype(np.float64), np.ones(ROWS), 16, *tables)
-
-
-def _moments() -> None:
-    from calibrant.data._fill import add_moments
-
-    p, y = _rows()
-    add_moments(p, y, np.empty(0), False, 0.0, 2048.0, np.zeros((2048, 8)))
-
-
-def _moments_weighted() -> None:
-    from calibrant.data._fill import add_moments
-
-    p, y = _rows()
-    add_moments(p, y, np.ones(ROWS), False, 0.0, 2048.0, np.zeros((2048, 8)))
-
-
-def _fill_classes() -> None:
-    from calibrant.data._fill import fill_classes
-
+def _fill_classes(p: np.ndarray, y: np.ndarray) -> None:
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.full(CLASSES, 0.1), ROWS // CLASSES).astype(np.float32)
     labels = rng.integers(0, CLASSES, ROWS // CLASSES)
-    tables = [np.zeros((CLASSES, (1 << 10) + 1, 2), dtype=np.int64) for _ in range(2)]
-    fill_classes(probs, labels, 10, *tables)
+    _compiled("data._fill").fill_classes(
+        probs, labels, 10, *_tables(2, classes=(CLASSES,), bits=10)
+    )
 
 
-def _lay_cells() -> None:
-    from calibrant import Sketch
+def _squares(p: np.ndarray, y: np.ndarray) -> None:
+    from calibrant.data.fill import sums_of_squares
+    from calibrant.data.rows import as_rows
+
+    sums_of_squares(as_rows(y, p), 15)
+
+
+def _moments(p: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+    table = np.zeros((2048, 8))
+    _compiled("data._fill").add_moments(p, y, weights, False, 0.0, 2048.0, table)
+
+
+def _cells(p: np.ndarray, y: np.ndarray, *, moments: bool) -> None:
     from calibrant.smoothing.curves import smooth_curves
-
-    p, y = _rows()
-    smooth_curves(Sketch.from_arrays(y, p), 0.01)
-
-
-def _cell_moments() -> None:
-    from calibrant import Sketch
     from calibrant.smoothing.residuals import SketchResiduals
 
-    p, y = _rows()
-    SketchResiduals(Sketch.from_arrays(y, p)).spectrum(2048)
+    sketch = cal.Sketch.from_arrays(y, p)
+    SketchResiduals(sketch).spectrum(2048) if moments else smooth_curves(sketch, 0.01)
 
 
-def _solve() -> None:
-    from calibrant import smooth_ece
-
-    p, y = _rows()
-    for part in range(0, ROWS, ROWS // 100):  # a thousand rows at a time
-        smooth_ece(y[part : part + ROWS // 100], p[part : part + ROWS // 100])
-
-
-def _by_group() -> None:
+def _by_group(p: np.ndarray, y: np.ndarray) -> None:
     import pandas as pd
 
-    from calibrant import scan
-
-    p, y = _rows()
     group = np.random.default_rng(1).integers(0, 300, ROWS)
-    scan(pd.DataFrame({"p": p, "y": y, "g": group}), y_true="y", y_prob="p", by="g")
+    cal.scan(pd.DataFrame({"p": p, "y": y, "g": group}), y_true="y", y_prob="p", by="g")
 
 
-def _pool() -> None:
-    from calibrant.measures._chains import pooled
-
-    p, y = _rows()
-    pooled(np.ascontiguousarray(y[np.argsort(p)], dtype=np.float64), np.ones(ROWS))
+def _pool(p: np.ndarray, y: np.ndarray) -> None:
+    sorted_outcomes = np.ascontiguousarray(y[np.argsort(p)], dtype=np.float64)
+    _compiled("measures._chains").pooled(sorted_outcomes, np.ones(ROWS))
 
 
-def _weak_calibration() -> None:
-    from calibrant.measures.weak_error import weak_calibration_error
-
-    p, y = _rows()
-    weak_calibration_error(y, p)
+def _compiled(name: str) -> Any:
+    return import_module(f"calibrant.{name}")
 
 
-def _laplace() -> None:
-    from calibrant.measures.kernel import kernel_calibration_error
-
-    p, y = _rows()
-    kernel_calibration_error(y, p)
-
-
-LOOPS: dict[str, tuple[str, Callable[[], None]]] = {
-    "fill, float64 and int64": ("_fill", _fill_float64),
-    "fill, float32 and uint8": ("_fill", _fill_float32),
-    "fill, a thousand rows": ("_fill", _sparse),
+LOOPS: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], object]]] = {
+    "fill, float64 and int64": ("_fill", _fill),
+    "fill, float32 and uint8": (
+        "_fill", lambda p, y: _fill(p.astype(np.float32), y.astype(np.uint8)),
+    ),
+    "fill, a thousand rows": (
+        "_fill", lambda p, y: [cal.Sketch.from_arrays(y[part], p[part]) for part in THOUSANDS],
+    ),
     "fill, weighted": ("_fill", _fill_weights),
     "sums of squares": ("_fill", _squares),
-    "moments of residuals": ("_fill", _moments),
-    "moments of residuals, weighted": ("_fill", _moments_weighted),
+    "moments of residuals": ("_fill", lambda p, y: _moments(p, y, np.empty(0))),
+    "moments of residuals, weighted": ("_fill", lambda p, y: _moments(p, y, np.ones(ROWS))),
     "fill, one class": ("_fill", _fill_classes),
     "sums by group": ("_fill", _by_group),
-    "cells onto nodes": ("_nodes", _lay_cells),
-    "moments of cells": ("_nodes", _cell_moments),
-    "SmoothECE of a thousand rows, solver": ("_solver", _solve),
+    "cells onto nodes": ("_nodes", lambda p, y: _cells(p, y, moments=False)),
+    "moments of cells": ("_nodes", lambda p, y: _cells(p, y, moments=True)),
+    "SmoothECE of a thousand rows, solver": (
+        "_solver", lambda p, y: [cal.smooth_ece(y[part], p[part]) for part in THOUSANDS],
+    ),
     "isotonic regression": ("_chains", _pool),
-    "weak calibration error": ("_chains", _weak_calibration),
-    "Laplace kernel error": ("_chains", _laplace),
-}
+    "weak calibration error": ("_chains", lambda p, y: weak_calibration_error(y, p)),
+    "Laplace kernel error": ("_chains", lambda p, y: kernel_calibration_error(y, p)),
+}  # fmt: skip
 
 
 def instructions_per_row(loop: str) -> float:
@@ -194,15 +148,11 @@ def instructions_per_row(loop: str) -> float:
 
 def evaluations(shape: str) -> int:
     """How many bandwidths the solver tries."""
-    from calibrant import datasets, smooth_ece_result
-
     drawn = datasets.generate(shape, 20_000)
-    return smooth_ece_result(drawn.y, drawn.p).evaluations
+    return cal.smooth_ece_result(drawn.y, drawn.p).evaluations
 
 
 def counts() -> dict[str, float]:
-    from calibrant import datasets
-
     found: dict[str, float] = {}
     if shutil.which("valgrind"):
         for loop in LOOPS:
@@ -234,7 +184,7 @@ def main() -> None:
     parser.add_argument("--run", choices=LOOPS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
-        LOOPS[options.run][1]()
+        LOOPS[options.run][1](*_rows())
         return
     found = counts()
     if options.update:

@@ -1,31 +1,38 @@
 """SmoothECE and sketches at every size, as ratios of scikit-learn's calibration curve in the same run.
 
-python -m bench.sizes              # 100 to 10,000,000 rows; bench.speed has the same tables
+python -m bench.sizes              # 100 to 10,000,000 rows; bench.speed has the same table
 python -m bench.sizes --reduced    # to 100,000 rows
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Callable
 
 import numpy as np
+from sklearn.calibration import calibration_curve
 
 import calibrant
 from bench import pages
 from calibrant import Sketch
 
-Rows = tuple[np.ndarray, np.ndarray]
-
+COMPARISON = ["what", "compared with", "ratio", "at most", ""]
 LIMITS = {100: 0.3, 1_000: 0.5, 10_000: 0.4, 100_000: 0.2, 1_000_000: 0.09}
 """The most that `smooth_ece` may cost, in calibration curves of the same rows."""
 RARE_LIMIT = 0.7
 SECONDS_EACH = 0.4
 
 
-def shapes(n: int) -> dict[str, Rows]:
+def compared(what: str, own: float, other: str, theirs: float | None, most: float) -> list[str]:
+    """A row of a comparison: what, with what, the ratio of processor times and the most it may be."""
+    if theirs is None:
+        return [what, other, "not measured", f"{most:g}", ""]
+    verdict = "kept" if own <= most * theirs else "**not kept**"
+    return [what, other, f"{own / theirs:.2g}", f"{most:g}", verdict]
+
+
+def shapes(n: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Rows of each kind that has been slow somewhere."""
     rng = np.random.default_rng(0)
     u = rng.random(n)
@@ -65,9 +72,7 @@ def by_turns(*calls: Callable[[], object]) -> list[float]:
 
 
 def values(sizes: list[int]) -> pages.Table:
-    """SmoothECE from arrays, against the curve of the same rows."""
-    from sklearn.calibration import calibration_curve
-
+    """SmoothECE from arrays and of sketches, and the making of these, beside scikit-learn's curve."""
     rows = []
     for n in sizes:
         for name, (y, p) in shapes(n).items():
@@ -77,60 +82,35 @@ def values(sizes: list[int]) -> pages.Table:
             )
             limit = LIMITS.get(n, min(LIMITS.values()))
             limit = max(limit, RARE_LIMIT) if name.startswith("rare") else limit
-            rows.append([f"{n:,}", name, *_compared(own, curve, limit)])
-    return pages.Table(
-        "SmoothECE from arrays",
-        ["n", "predictions", "`smooth_ece`", "`calibration_curve`", "ratio", "at most", ""],
-        rows,
-        [
-            "Processor time, best of many calls, run in turn in one process. float64 predictions and "
-            "int64 labels.",
-            f"Machine load while this was written: {os.getloadavg()[0]:.1f}.",
-        ],
-    )
-
-
-def sketches() -> pages.Table:
-    """Making a sketch, and SmoothECE of one, against curves of as many rows, or of a thousand."""
-    from sklearn.calibration import calibration_curve
-
-    rows = []
-    thousand_y, thousand = shapes(1_000)["overconfident"]
-
-    def curve_of_a_thousand() -> object:
-        return calibration_curve(thousand_y, thousand, n_bins=15)
-
-    for n, limit in ((1_000, 0.25), (100_000, 0.1)):
-        y, p = shapes(n)["overconfident"]
-        own, curve = by_turns(
-            lambda y=y, p=p: Sketch.from_arrays(y, p),
-            lambda y=y, p=p: calibration_curve(y, p, n_bins=15),
-        )
-        rows.append([f"`Sketch.from_arrays`, {n:,} rows", *_compared(own, curve, limit)])
-    for n, limit in ((11, 0.5), (10_000, 0.5), (1_000_000, 4.0)):
+            what = f"`smooth_ece`, {n:,} rows, {name}"
+            rows.append(compared(what, own, "curve of these", curve, limit))
+    few_y, few = shapes(1_000)["overconfident"]
+    for n, most in ((11, 0.5), (10_000, 0.5), (1_000_000, 4.0)):
         y, p = shapes(n)["overconfident"]
         sketch = Sketch.from_arrays(y, p)
-        own, curve = by_turns(
-            lambda sketch=sketch: calibrant.smooth_ece(sketch), curve_of_a_thousand
+        making, own, curve, of_few = by_turns(
+            lambda y=y, p=p: Sketch.from_arrays(y, p),
+            lambda sketch=sketch: calibrant.smooth_ece(sketch),
+            lambda y=y, p=p: calibration_curve(y, p, n_bins=15),
+            lambda: calibration_curve(few_y, few, n_bins=15),
         )
-        what = f"`smooth_ece` of a sketch with {sketch.cells.size:,} cells; curve of 1,000 rows"
-        rows.append([what, *_compared(own, curve, limit)])
-    return pages.Table(
-        "Sketches", ["what", "calibrant", "`calibration_curve`", "ratio", "at most", ""], rows
+        if n > 1_000:
+            what = f"`Sketch.from_arrays`, {n:,} rows"
+            rows.append(compared(what, making, "curve of these", curve, 0.25))
+        what = f"`smooth_ece` of a sketch with {sketch.cells.size:,} cells"
+        rows.append(compared(what, own, "curve of 1,000 rows", of_few, most))
+    note = (
+        "Processor time, the least of many calls, by turns in one process. float64 predictions and int64 "
+        "labels. The curve is `calibration_curve(n_bins=15)` of scikit-learn."
     )
-
-
-def _compared(own: float, curve: float, limit: float) -> list[str]:
-    ratio = own / curve
-    verdict = "kept" if ratio <= limit else "**not kept**"
-    return [f"{1e6 * own:,.0f} µs", f"{1e6 * curve:,.0f} µs", f"{ratio:.2g}", f"{limit:g}", verdict]
+    return pages.Table("SmoothECE and sketches", COMPARISON, rows, [note])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reduced", action="store_true", help="up to 100,000 rows, for CI")
     powers = range(2, 6 if parser.parse_args().reduced else 8)
-    print(values([10**power for power in powers]).markdown(), sketches().markdown(), sep="\n")
+    print(values([10**power for power in powers]).markdown())
 
 
 if __name__ == "__main__":

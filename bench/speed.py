@@ -15,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,71 +26,68 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import calibrant
-from bench import costs, pages, sizes
+from bench import pages
+from bench.peers.adapters import PEERS
 from bench.peers.asking import NoAnswer, ask
-from bench.sizes import by_turns
+from bench.sizes import COMPARISON, by_turns, compared, values
 from calibrant import Sketch, datasets
 from calibrant.measures import multiclass_error
 
 COMPARED = ("calibrant", "relplot", "scikit-learn", "netcal", "torchmetrics", "probcal", "calibre")
-COMPARISON = ["what", "calibrant", "compared with", "", "ratio", "at most", ""]
 NEEDED = "import numpy, pyarrow.parquet, typer; typer.run(lambda: None)"
 
 
-def compared(what: str, own: float, other: str, theirs: float | None, most: float) -> list[str]:
-    """A row of a comparison: our seconds, theirs, their ratio and the most it may be."""
-    if theirs is None:
-        return [what, costs.seconds(own), other, "not measured", "", f"{most:g}", ""]
-    ratio = own / theirs
-    verdict = "kept" if ratio <= most else "**not kept**"
-    return [
-        what,
-        costs.seconds(own),
-        other,
-        costs.seconds(theirs),
-        f"{ratio:.2g}",
-        f"{most:g}",
-        verdict,
-    ]
+def costs(peer: str, sizes: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Least times and memory of a package at each number of rows, or why there are none."""
+    found: dict[int, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for n in sizes:
+            p, y = str(Path(folder, "p.npy")), str(Path(folder, "y.npy"))
+            drawn = datasets.generate("overconfident", n)
+            np.save(p, drawn.p)
+            np.save(y, drawn.y.astype(np.int64))
+            repeat = 200 if n <= 10_000 else 40
+            try:
+                found[n] = ask(peer, "cost", limit=300.0, p=p, y=y, repeat=repeat, budget=10.0)
+            except NoAnswer as error:
+                found[n] = {"none": str(error)}
+    return found
 
 
-def promises(measured: costs.Costs, small: int, large: int) -> pages.Table:
-    """Ratios to peers that calibrant means to keep."""
-    own = measured["calibrant"]
-    rows = [
-        compared(
-            f"`smooth_ece`, {n:,} rows",
-            own[n]["seconds"],
-            peer,
-            measured[peer][n].get("seconds"),
-            most,
-        )
-        for peer, n, most in (
-            ("relplot", large, 1 / 200),
-            ("relplot", small, 1 / 60),
-            ("scikit-learn", large, 1 / 60),
-        )
-    ]
-    rows.append(
-        compared(
-            f"`smooth_ece`, {large:,} rows",
-            own[large]["seconds"],
-            "sum of both arrays",
-            own[large]["sum"],
-            2.2,
-        )
-    )
+def beside_peers(small: int, large: int) -> tuple[pages.Table, dict[str, str]]:
+    """Time and memory of each package as multiples, and the versions of these packages."""
+    found = {peer: costs(peer, (small, large)) for peer in COMPARED}
+    header, rows = ["package", "call"], []
+    for n in (small, large):
+        header += [f"n = {n:,}: × calibrant", "× plain sum", "MB"]
+    for peer, by_n in found.items():
+        rows.append([peer, f"`{PEERS[peer].asked}`"])
+        for n, cost in by_n.items():
+            if "none" in cost:
+                rows[-1] += [cost["none"], "", ""]
+                continue
+            ratio, to_sum = (
+                cost["cpu"] / found["calibrant"][n]["cpu"],
+                cost["cpu"] / cost["sum cpu"],
+            )
+            rows[-1] += [f"{ratio:,.3g}", f"{to_sum:,.3g}", f"{cost['megabytes']:,.1f}"]
     notes = [
-        "Wall-clock time; calibrant uses two threads for many rows, the others one.",
-        f"Memory beyond the inputs at {large:,} rows: {own[large]['megabytes']:.1f} MB, at most 20.",
-        f"Machine load over the five minutes before this was written: {os.getloadavg()[1]:.1f}.",
+        "float64 probabilities, int64 labels. scikit-learn gives a binned curve and no number; netcal, "
+        "torchmetrics, probcal and calibre give the binned ECE with 15 bins; relplot and calibrant give "
+        "SmoothECE.",
+        "Processor time, summed over threads: the least of three or more calls in one process, by turns "
+        "with a plain sum of both arrays, which is the least any measure can cost.",
+        "MB: growth of resident memory during the first full call. A thousand rows are too few to show.",
     ]
-    return pages.Table("What calibrant promises", COMPARISON, rows, notes)
+    versions = {
+        peer: one[small]["version"] for peer, one in found.items() if "version" in one[small]
+    }
+    return pages.Table("Time and memory", header, rows, notes), versions
 
 
 def assessments(powers: range) -> pages.Table:
     """Assessments of rows, beside SmoothECE alone and relplot's bare number."""
-    bare = costs.measure(["relplot"], [1_000])["relplot"][1_000].get("cpu")
+    bare = costs("relplot", [1_000])[1_000].get("cpu")
     rows = []
     for power in powers:
         drawn = datasets.generate("overconfident", 10**power)
@@ -125,7 +123,7 @@ def grouped_rows(groups: int, bad: float, each: int) -> tuple[np.ndarray, np.nda
 
 def groups(*, reduced: bool) -> list[pages.Table]:
     """Assessments and sketches by group, beside relplot's number of a group and pandas' sums."""
-    bare = costs.measure(["relplot"], [300])["relplot"][300].get("cpu")
+    bare = costs("relplot", [300])[300].get("cpu")
     rows = []
     for what, bad in (("calibrated", 0.0), ("a quarter over-confident", 0.25)):
         y, p, group = grouped_rows(1_000, bad, 300)
@@ -148,12 +146,18 @@ def groups(*, reduced: bool) -> list[pages.Table]:
     for count in (100, 300, 1_000) if reduced else (100, 1_000, 10_000):
         y, p, group = grouped_rows(count, 0.25, 100)
         seconds, more = apart(_assess_groups, y, p, group)
-        growth.append([f"{count:,}", costs.seconds(seconds / count), f"{more:.0f}"])
+        growth.append(
+            [f"{count:,}", f"{seconds / count / bare:.2g}" if bare else "", f"{more:.0f}"]
+        )
     return [
         pages.Table("Groups", COMPARISON, rows, ["Processor time."]),
         pages.Table(
             "Cost by number of groups",
-            ["groups", "`assess_by`, per group", "MB beyond the inputs"],
+            [
+                "groups",
+                "`assess_by`, per group, in relplot's SmoothECE of 300 rows",
+                "MB beyond the inputs",
+            ],
             growth,
             ["100 rows per group, in a process of their own."],
         ),
@@ -331,36 +335,23 @@ def main() -> None:
     reduced = parser.parse_args().reduced
     small, large = 1_000, 1_000_000 if reduced else 10_000_000
     powers = range(3, 6 if reduced else 8)
-    measured = costs.measure(COMPARED, [small, large])
-    table = pages.Table(
-        "Time and memory",
-        costs.header([small, large]),
-        costs.rows(measured, [small, large]),
-        [
-            "float64 probabilities, int64 labels. scikit-learn gives a binned curve and no number; netcal, "
-            "torchmetrics, probcal and calibre give the binned ECE with 15 bins; relplot and calibrant give "
-            "SmoothECE.",
-            *costs.NOTES,
-            *costs.better(measured, [small, large]),
-        ],
-    )
+    table, versions = beside_peers(small, large)
     page = pages.Page(
         "speed",
         "Speed and memory",
         "python -m bench.speed" + (" --reduced" if reduced else ""),
-        "What calibrant costs, compared with the packages people use today or with a physical limit.",
+        "What calibrant costs, as a multiple of what people use today or of a physical limit, in the same "
+        f"run. Load of the machine ({os.cpu_count()} cores): {os.getloadavg()[2]:.1f}.",
         [
             table,
-            promises(measured, small, large),
-            sizes.values([10**power for power in range(2, powers.stop)]),
-            sizes.sketches(),
+            values([10**power for power in range(2, powers.stop)]),
             assessments(powers),
             *groups(reduced=reduced),
             classes(),
             diagrams(powers),
             surfaces(),
         ],
-        costs.versions(measured),
+        versions,
     )
     print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 
 import calibrant as cal
 from bench import pages
-from bench.coverage.populations import weights_by
 from calibrant.data.points import as_points
 from calibrant.data.sketch import Sketch
 from calibrant.inference.group_difference import group_difference
@@ -162,36 +160,6 @@ def pooled(rng: Generator, name: str, n: int) -> list[float]:
     ]  # fmt: skip
 
 
-DESIGNS = ("1 in 10", "wrong calls", "surprises", "around .6")
-"""By which rows are kept and weighted for it; see `weights_by`."""
-IN_GROUPS = 10
-
-
-def _kept(rng: Generator, design: str, p: Floats, chance: Floats) -> tuple[Any, Floats, Floats]:
-    y = rng.random(p.size) < chance
-    weight = weights_by(design, rng, p, y)
-    return y[weight > 0], p[weight > 0], weight[weight > 0]
-
-
-def weighted_groups(rng: Generator, design: str, n: int) -> list[float]:
-    """Calibrated groups: is any found to be off, are all together, are they found to differ?"""
-    p = rng.beta(0.5, 0.5, IN_GROUPS * n)
-    y, p, weight = _kept(rng, design, p, p)
-    found = cal.assess_by(y, p, by=np.arange(y.size) % IN_GROUPS, sample_weight=weight)
-    assert found.random_effects is not None
-    return [
-        float(any(one.miscalibrated for one in found.values())),
-        float(found.random_effects.p_value <= LEVEL),
-        float(found.random_effects.heterogeneity_p_value <= LEVEL),
-    ]  # fmt: skip
-
-
-@cache
-def _whole(name: str) -> Sketch:
-    p, chance = POPULATIONS[name](np.random.default_rng(0), SUPPORT)
-    return Sketch.from_arrays(chance, p, labels="soft", nodes=1 << 12)
-
-
 def bands(rng: Generator, name: str, n: int) -> list[float]:
     """Share of the points of the curve whose bands hold the mean chance of their neighbourhood."""
     p, chance = POPULATIONS[name](rng, n)
@@ -207,114 +175,77 @@ def bands(rng: Generator, name: str, n: int) -> list[float]:
     return [float(inside[shown].mean()), float(stays[null.drawn].mean())]
 
 
-@dataclass(frozen=True)
-class Study:
-    """What is drawn, what is asked of each sample, and what is promised of the answers."""
+def _each(populations: Any, *sizes: int) -> list[tuple[str, int]]:
+    return [(name, n) for n in sizes for name in populations]
+
+
+class Study(NamedTuple):
+    """What is asked of each sample of some populations, a column for each answer."""
 
     title: str
     ask: Callable[[Generator, str, int], list[float]]
-    cells: tuple[tuple[str, int], ...]
+    cells: list[tuple[str, int]]
     columns: tuple[str, ...]
-    covers: tuple[int, ...] = ()
-    sizes: Callable[[str], tuple[int, ...]] = lambda population: ()
-    notes: tuple[str, ...] = ()
-    late: bool = False
+    note: str
 
 
-def _each(populations: Any, *sizes: int) -> tuple[tuple[str, int], ...]:
-    return tuple((name, n) for n in sizes for name in populations)
-
-
-STUDIES = {
-    "intervals": Study(
+STUDIES = (
+    Study(
         "Two models on the same rows: test and 95% interval of the difference in SmoothECE",
         intervals,
         _each(POPULATIONS, 1_000, 5_000, 20_000),
         (
-            "rejected, equal models", "rejected, against the true chance", "coverage, equal models",
-            "coverage, against the true chance", "width", "contradictions",
+            "rejected, equal models",
+            "rejected, against the true chance",
+            "coverage, equal models",
+            "coverage, against the true chance",
+            "width",
+            "contradictions",
         ),
-        covers=(2, 3),
-        sizes=lambda population: (0, 1) if population == "low" else (0,),
-        late=True,
-        notes=(
-            "Equal models are wrong on opposite halves of the rows; in the other columns the second "
-            "model predicts the true chance. Overconfident: SmoothECE .05, uniform. Local: 40% at 1, wrong "
-            "in 1 of 40. Ends: 30% at 0 and 30% at 1, wrong in 1 of 60. Rare: 2% events, predicted a third "
-            "too often. Low: calibrated, below .02. A contradiction is a p-value at most .05 with an "
-            "interval that holds 0, or the other way round.",
-        ),
+        "Equal models are wrong on opposite halves of the rows; in the other columns the second "
+        "model predicts the true chance. Overconfident: SmoothECE .05, uniform. Local: 40% at 1, wrong "
+        "in 1 of 40. Ends: 30% at 0 and 30% at 1, wrong in 1 of 60. Rare: 2% events, predicted a third "
+        "too often. Low: calibrated, below .02. A contradiction is a p-value at most .05 with an "
+        "interval that holds 0, or the other way round.",
     ),
-    "groups": Study(
+    Study(
         "Two groups: test of equal outcomes at equal predictions, level .05",
         group_tests,
         _each(GROUPS, 300, 1_000, 5_000),
         ("rejected",),
-        sizes=lambda population: () if population.startswith("different") else (0,),
-        notes=("n: rows in each group.",),
+        "n: rows in each group.",
     ),
-    "pooled": Study(
+    Study(
         "Many groups: tests at level .05 and 95% intervals",
         pooled,
-        (
-            ("2 groups", 100), ("20 groups", 50), ("100 groups", 20), ("100 groups, all off by .024", 50),
-            ("20 groups, off by .05 or so", 200), ("100 groups, off by .1 or so", 30),
-        ),
+        list(zip(POOLED, (100, 50, 20, 50, 200, 30), strict=True)),
         ("found miscalibrated", "found to differ", "coverage of groups' intervals"),
-        covers=(2,),
-        sizes=lambda population: (0, 1) if population in ("2 groups", "20 groups", "100 groups") else (),
-        notes=("n: rows in each group. The last column is the mean share of groups whose interval "
-               "contains the truth.",),
+        "n: rows in each group. The last column is the mean share of groups whose interval contains the "
+        "truth.",
     ),
-    "bands": Study(
+    Study(
         "95% bands for the smoothed curve",
         bands,
         _each(POPULATIONS, 300, 3_000),
         ("confidence band", "consistency band"),
-        covers=(0, 1),
-        late=True,
-        notes=("Share of the points of the curve that are inside, on average. The truth is the mean chance "
-               "of the rows in each neighbourhood; for the consistency band, outcomes are calibrated.",),
+        "Share of the points of the curve that are inside, on average. The truth is the mean chance of "
+        "the rows in each neighbourhood; for the consistency band, outcomes are calibrated.",
     ),
-    "weighted groups": Study(
-        "Ten calibrated groups with weights that depend on the outcome: tests at level .05",
-        weighted_groups,
-        _each(DESIGNS, 300, 1_000),
-        ("any found miscalibrated", "all together", "found to differ"),
-        sizes=lambda population: (0, 1, 2),
-        late=True,
-        notes=("n: rows of each group before some are left out. Beta(.5, .5) predictions.",),
-    ),
-}  # fmt: skip
+)
 
 
-def contrast(key: str, population: str, n: int, samples: int) -> dict[str, Any]:
-    """Share of samples in which each thing happened."""
-    rng = np.random.default_rng(crc32(f"{key}, {population}, {n}".encode()))
-    answers = [STUDIES[key].ask(rng, population, n) for _ in range(samples)]
-    shares = np.array(answers).mean(axis=0).tolist()
-    return {"study": key, "population": population, "n": n, "runs": samples, "shares": shares}
-
-
-def tables(contrasted: list[dict[str, Any]]) -> list[pages.Table]:
-    """A table for each study of which there are runs."""
-    found = []
-    for key, study in STUDIES.items():
-        rows = [
-            [
-                cell["population"], f"{cell['n']:,}", f"{cell['runs']:,}",
-                *(f"{share:.3f}" for share in cell["shares"]),
-            ]
-            for cell in contrasted
-            if cell["study"] == key
-        ]  # fmt: skip
-        header = ["population", "n", "samples", *study.columns]
-        found += [pages.Table(study.title, header, rows, study.notes)] if rows else []
-    return found
+def table(study: Study, samples: int, most: int | None = None) -> pages.Table:
+    """Share of samples of each cell in which each thing happened; n is at most `most`."""
+    rows = []
+    for population, n in study.cells:
+        rng = np.random.default_rng(crc32(f"{study.title}, {population}, {n}".encode()))
+        answers = [study.ask(rng, population, min(n, most or n)) for _ in range(samples)]
+        shares = np.mean(answers, axis=0)
+        rows.append([population, f"{n:,}", f"{samples:,}", *(f"{share:.3f}" for share in shares)])
+    header = ["population", "n", "samples", *study.columns]
+    return pages.Table(study.title, header, rows, [study.note])
 
 
 if __name__ == "__main__":
-    samples = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
-    for key, study in STUDIES.items():
-        for made in tables([contrast(key, *cell, samples) for cell in study.cells]):
-            print(made.markdown(), flush=True)
+    for study in STUDIES:
+        print(table(study, int(sys.argv[1]) if len(sys.argv) > 1 else 1_000).markdown(), flush=True)

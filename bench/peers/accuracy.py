@@ -77,6 +77,11 @@ def study(largest: int) -> dict[str, Any]:
     return {"exact": exact, "answers": answers}
 
 
+def versions(found: dict[str, Any]) -> dict[str, str]:
+    """Versions of the packages that answered."""
+    return {name: one["version"] for name, one in found["answers"].items() if "version" in one}
+
+
 def _relative_error(value: float, exact: tuple[float, ...]) -> float:
     return min(abs(value - one) / one for one in exact)
 
