@@ -48,7 +48,11 @@ def search(data: dict[str, Any], p: Floats, y: Any, depth: int = 2) -> Any:
 def false_findings(runs: int) -> list[Check]:
     """Family-wise error in calibrated samples, of common and of rare events."""
     found = []
-    for name, shape in {"Beta(2, 3)": (2, 3), "Beta(1, 30)": (1, 30)}.items():
+    for name, shape in {
+        "Beta(2, 3)": (2, 3),
+        "Beta(1, 30)": (1, 30),
+        "Beta(30, 1)": (30, 1),
+    }.items():
         false = 0
         for seed in range(runs):
             rng = np.random.default_rng([seed, 1])

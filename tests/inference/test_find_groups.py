@@ -41,7 +41,7 @@ def test_an_error_in_the_combination_of_two_columns_is_found_at_depth_two():
     assert found.p_value < 1e-6
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (1, 30)])
+@pytest.mark.parametrize("shape", [(2, 3), (1, 30), (30, 1)])
 def test_calibrated_predictions_have_no_groups_too_often(shape):
     false = 0
     for seed in range(60):
@@ -58,7 +58,7 @@ def test_a_planted_pair_is_found_and_not_blamed_on_its_cells_alone():
     found = search(data, p, rng.random(20_000) < p + 0.15 * planted)
     assert set(found[0].conditions) == {"c0", "c1"}
     assert found[0].gap == pytest.approx(0.15, abs=0.05)
-    assert found[0].rows == planted.sum()
+    assert found[0].n == planted.sum()
 
 
 def test_a_cell_is_listed_without_its_pairs():
@@ -116,17 +116,55 @@ def test_a_forest_of_gaps_and_a_section_of_the_report():
         (np.arange(300).astype(str), "of its own"),
         (np.full(300, None), "no values"),
         (np.ones(300), "one value"),
-        (None, "outcome itself"),
+        (np.r_[np.arange(10).repeat(14), np.arange(160)].astype(str), "of its own"),
+        ("the outcome", "determines the outcome"),
+        ("the outcome in pieces", "determines the outcome"),
+        (np.arange(299), "number of rows"),
     ],
 )
 def test_columns_that_cannot_define_groups(column, word):
     rng = np.random.default_rng(0)
     p = rng.random(300)
     y = (rng.random(300) < p).astype(int)
+    if isinstance(column, str):
+        pieces = np.where(y == 1, "e", np.where(p > 0.5, "a", "b"))
+        pieces[:9] = ""
+        column = pieces if column.endswith("pieces") else 2 * y
+        y = np.where(column == "", 0, y)
     with refused("columns", holds=word):
         find_groups(
-            data={"x": y * 2 if column is None else column, "p": p, "y": y},
+            data={"x": column, "p": p, "y": y},
             y_true="y",
             y_prob="p",
             columns=["x"],
         )
+
+
+def test_a_column_named_twice_and_too_many_cells():
+    rows = {"x": np.arange(200) % 3, "p": np.full(200, 0.5), "y": np.arange(200) % 2}
+    names = {"y_true": "y", "y_prob": "p"}
+    with refused("columns", holds="named twice"):
+        find_groups(data=rows, **names, columns=["x", "x"])
+    with refused("n_bins", 1000):
+        find_groups(data=rows, **names, columns=["x"], n_bins=1000)
+
+
+def test_groups_of_one_row_are_counted_and_not_tested():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    rows = {"x": np.r_[["a", "b"], np.tile(["c", "d"], 249)], "p": p, "y": rng.random(500) < p}
+    found = find_groups(data=rows, y_true="y", y_prob="p", columns=["x"])
+    assert (found.tested, found.too_few) == (2, 2)
+    assert "2 more have too few rows" in str(found)
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.9999])
+def test_intervals_leave_zero_exactly_where_p_values_reject(confidence):
+    for seed in range(6):
+        data, rng = table(seed, 1500)
+        p = rng.beta(1, 12, 1500)
+        y = rng.random(1500) < np.clip(p + 0.08 * (data["c1"] == 1), 0, 1)
+        for one in search(data, p, y, confidence=confidence):
+            leaves = one.low > 0 or one.high < 0
+            assert leaves == (one.p_value <= 1 - confidence + 1e-12)
+            assert one.low < one.gap < one.high

@@ -82,12 +82,30 @@ def test_bias_is_found_where_it_is():
     assert found.to_frame().shape == (4, 8)
 
 
-def test_calibrated_predictions_show_no_bias_too_often():
+@pytest.mark.parametrize("shape", [(2, 3), (1, 200), (30, 1)])
+def test_calibrated_predictions_show_no_bias_too_often(shape):
+    """Also of rare events, and of rare others: of a normal law, .15 of the samples with Beta(1, 200)."""
     rejected = 0
     for seed in range(200):
-        _, site, p, rng = shifted(seed, 400)
-        rejected += bias_by(site, rng.random(400) < p, p).p_value <= 0.05
+        rng = np.random.default_rng(seed)
+        p = rng.beta(*shape, 1000)
+        found = bias_by(rng.random(1000), rng.random(1000) < p, p)
+        rejected += found.p_value <= 0.05
+        assert all((one.p_value <= 0.05) == (one.low > 0 or one.high < 0) for one in found.bins)
     assert rejected <= 20
+
+
+def test_bias_with_weights_that_depend_on_the_outcome():
+    """One in ten rows without the event was kept, with weight 10."""
+    rejected = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(2, 5, 3000)
+        y = rng.random(3000) < p
+        kept = y | (rng.random(3000) < 0.1)
+        weight = np.where(y, 1.0, 10.0)[kept]
+        rejected += bias_by(p[kept] % 0.1, y[kept], p[kept], sample_weight=weight).p_value <= 0.05
+    assert rejected <= 12
 
 
 def test_missing_values_and_rare_categories_have_bins():

@@ -1,4 +1,4 @@
-"""Mean residual against any column: where, along a feature, predictions are too high or too low."""
+"""Mean residual of groups of rows: its normal score, its interval, and both along the bins of a feature."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc
 from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
@@ -14,10 +15,13 @@ from calibrant._format import p_equation
 from calibrant.data.cells import Cells
 from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, invalid
+from calibrant.inference.null_noise import null_moments
+from calibrant.inference.residuals import cell_positions
 from calibrant.measures.result_record import Record, frame_of
 
-__all__ = ["BiasBin", "FeatureBias", "bias_by"]
+__all__ = ["BiasBin", "FeatureBias", "bias_by", "binomial_score", "wilson_interval"]
 
 Floats = NDArray[np.float64]
 
@@ -102,8 +106,9 @@ def bias_by(
 
     Notes
     -----
-    A bin's p-value has the variance under calibration, the sum of w² f (1 - f); its interval is Wilson's,
-    from that variance at no bias to the observed one.
+    A bin's p-value is that of its number of events by the binomial law with the mean and variance under
+    calibration, f (1 - f) for each row (with weights, those of the calibration test); its interval is
+    Wilson's, from that variance at no bias to the observed one.
 
     Examples
     --------
@@ -132,33 +137,74 @@ def bias_by(
     cells = Cells.of(values, n_bins, MOST_CATEGORIES)
     codes, labels = cells.codes(values), cells.labels
     weight = np.ones(rows.n) if rows.weight is None else rows.weight
-    residual = rows.y - rows.p
     z = float(norm.ppf(0.5 + 0.5 * confidence))
     bins = []
     for code, text in enumerate(labels):
         here = codes == code
-        w, r, p = weight[here], residual[here], rows.p[here]
+        w, y, p = weight[here], rows.y[here], rows.p[here]
         total = float(w.sum())
         if total == 0.0:
             continue
-        bias = float(w @ r) / total
-        null = float(np.sum(w**2 * p * (1 - p))) / total**2
-        observed = float(np.sum(w**2 * (r - bias) ** 2)) / total**2
-        low, high = _wilson(bias, null, observed, z)
-        p_value = 2 * float(norm.sf(abs(bias) / np.sqrt(null))) if null > 0 else float(bias == 0)
+        chance = p * (1.0 - p)
+        null = float(chance.sum())
+        if rows.weight is not None:
+            sketch = Sketch.from_rows(rows.select(here))
+            null = float(null_moments(sketch, cell_positions(sketch))[0].sum())
+        bias = float(w @ (y - p)) / total
+        score = np.copysign(np.inf, bias) if bias else 0.0  # of predictions that are all 0 or 1
+        if null > 0.0:
+            typical = null / float(w @ chance)  # weight of a row
+            sums = (w @ y, total, w @ p, null / typical)
+            score = float(binomial_score(*(np.array(one) / typical for one in sums)))
+        observed = float(np.sum(w**2 * (y - p - bias) ** 2)) / total**2
+        low, high = wilson_interval(bias, score, null / total**2, observed, z)
+        p_value = 2.0 * float(norm.sf(abs(score)))
         mean = float(w @ p) / total
         bins.append(BiasBin(text, int(here.sum()), mean, mean + bias, bias, low, high, p_value))
     smallest = min(one.p_value for one in bins)
     return FeatureBias(label, tuple(bins), min(1.0, len(bins) * smallest), confidence)
 
 
-def _wilson(bias: float, null: float, observed: float, z: float) -> tuple[float, float]:
-    """Ends m with (bias - m)² = z² v(m), v linear from `null` at 0 to `observed` at the bias."""
+def binomial_score(events: Floats, rows: Floats, predicted: Floats, variance: Floats) -> Floats:
+    """Normal score of numbers of events, by the binomial law of the same mean and variance.
+
+    The law of a sum of unlike Bernoulli outcomes lies close to that binomial one, where a normal law would
+    make few rare events too significant. The tail is a mid-p-value, of the rarer outcome. More of it than
+    that law has trials are judged by the law with as many trials as rows (Hoeffding 1956).
+    """
+    rarer = np.where(predicted > 0.5 * rows, -1.0, 1.0)
+    count = np.where(rarer > 0, events, rows - events)
+    mean = np.where(rarer > 0, predicted, rows - predicted)
+    p = np.clip(1.0 - variance / mean, 1e-12, 1.0 - 1e-12)
+    beyond = count > mean / p
+    p = np.where(beyond, mean / rows, p)
+    n = np.where(beyond, rows, mean / p)
+
+    def at_least(least: Floats) -> Floats:
+        inside = betainc(np.maximum(least, 1e-9), np.maximum(n - least + 1.0, 1e-9), p)
+        return np.where(least <= 0, 1.0, np.where(least > n, 0.0, inside))
+
+    upper = 0.5 * (at_least(count) + at_least(count + 1.0))
+    above, below = (norm.isf(np.clip(tail, 1e-300, 0.5)) for tail in (upper, 1.0 - upper))
+    return np.asarray(rarer * np.where(upper <= 0.5, above, -below))
+
+
+def wilson_interval(
+    bias: float, score: float, null: float, observed: float, z: float
+) -> tuple[float, float]:
+    """Interval of a mean residual: its ends m have (bias - m)² = z² v(m), v linear in m.
+
+    v is `observed` at the bias, and at 0 the `null` variance, or the one with which the bias has its score,
+    so that the interval leaves 0 exactly where the score is beyond z.
+    """
     if bias == 0.0:
         return -z * float(np.sqrt(observed)), z * float(np.sqrt(observed))
+    near = abs(score) < 0.5 * z
+    null = max(null, (2.0 * bias / z) ** 2) if near else (bias / score) ** 2
     slope = (observed - null) / bias
     middle = bias + 0.5 * z * z * slope
     root = float(np.sqrt(max(middle**2 - bias**2 + z * z * null, 0.0)))
-    low, high = middle - root, middle + root
     far = z * float(np.sqrt(max(observed, 0.0)))
-    return (low, max(high, bias + far)) if bias > 0 else (min(low, bias - far), high)
+    if bias > 0:
+        return middle - root, max(middle + root, bias + far)
+    return min(middle - root, bias - far), middle + root

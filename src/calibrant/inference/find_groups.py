@@ -8,14 +8,12 @@ thousand groups is not a winner of noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Unpack, overload
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
@@ -24,6 +22,7 @@ from calibrant.data.cells import Cells, Codes, crossed
 from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.inference.bias import binomial_score, wilson_interval
 from calibrant.measures.result_record import Record, frame_of
 from calibrant.measures.smooth_ece import smooth_ece
 
@@ -37,6 +36,8 @@ BLOCKS = 2048
 """Random blocks of rows whose sums stand for the null covariance of groups: known to 1/sqrt(2048), 2%."""
 LEAST_VARIANCE = 4.0
 """Least sum of f (1 - f) of a group: with fewer expected surprises a gap cannot be told from noise."""
+MOST_BINS = 100
+"""Cells of a numeric column; more have no rows to speak of, and take memory in pairs."""
 MOST_CATEGORIES = 10
 """Categories of a column that have cells of their own; the rarer are pooled as "other"."""
 POWER = 0.8
@@ -51,7 +52,7 @@ class FoundGroup(Record):
     ----------
     conditions : dict
         The cell of each column that defines the group.
-    rows : int
+    n : int
         Number of rows.
     mean_prediction, event_rate, gap : float
         `gap` is event rate less mean prediction.
@@ -66,7 +67,7 @@ class FoundGroup(Record):
     """
 
     conditions: dict[str, str]
-    rows: int
+    n: int
     mean_prediction: float
     event_rate: float
     gap: float
@@ -83,11 +84,11 @@ class FoundGroup(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
-        return {"label": self.label, **super().to_dict()}
+        return {"group": self.label, **super().to_dict()}
 
 
-@dataclass(frozen=True)
-class FoundGroups(Record):
+@dataclass(frozen=True, repr=False)
+class FoundGroups(Sequence[FoundGroup], Record):
     """Groups whose gap is shown, and the largest of the others, from the smallest p-value on.
 
     Attributes
@@ -96,28 +97,20 @@ class FoundGroups(Record):
         A pair of cells is listed where it adds to what its cells show alone.
     p_value : float
         Of "no group has a gap".
-    tested : int
-        Number of groups.
+    tested, too_few : int
+        Number of groups that were tested, and of those with too few expected events to be.
     """
 
     groups: tuple[FoundGroup, ...]
     p_value: float
     tested: int
+    too_few: int
     confidence: float
-
-    def __iter__(self) -> Iterator[FoundGroup]:
-        return iter(self.groups)
 
     def __len__(self) -> int:
         return len(self.groups)
 
-    @overload
-    def __getitem__(self, place: int) -> FoundGroup: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[FoundGroup, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> FoundGroup | tuple[FoundGroup, ...]:
+    def __getitem__(self, place: Any) -> Any:
         return self.groups[place]
 
     @property
@@ -146,25 +139,17 @@ class FoundGroups(Record):
         return f"FoundGroups({len(self.shown)} of {self.tested} groups, {p_equation(self.p_value)})"
 
     def __str__(self) -> str:
-        return f"{self.verdict}\n\n{aligned(self.rows())}"
+        few = f"\n{self.too_few:,} more have too few rows." if self.too_few else ""
+        return f"{self.verdict}{few}\n\n{aligned(self.rows())}"
 
     def rows(self) -> list[list[str]]:
         """The groups as a table of text, header first."""
-        header = ["group", "rows", "gap", "interval", "p", "detectable"]
-        return [
-            header,
-            *(
-                [
-                    one.label,
-                    f"{one.rows:,}",
-                    f"{one.gap:+.4f}",
-                    f"{one.low:+.4f} to {one.high:+.4f}",
-                    p_text(one.p_value),
-                    decimals(one.detectable),
-                ]
-                for one in self.groups
-            ),
-        ]
+        table = [["group", "n", "gap", "interval", "p", "detectable"]]
+        for one in self.groups:
+            interval = f"{one.low:+.4f} to {one.high:+.4f}"
+            p, least = p_text(one.p_value), decimals(one.detectable)
+            table.append([one.label, f"{one.n:,}", f"{one.gap:+.4f}", interval, p, least])
+        return table
 
     def plot(self, ax: Any = None, **look: Any) -> Any:
         """Forest plot of the groups, as `calibrant.plotting.gap_plot` draws it."""
@@ -178,10 +163,10 @@ class FoundGroups(Record):
 
     def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each group."""
-        rows = [one.to_dict() for one in self.groups]
-        return frame_of(
-            [{k: v for k, v in row.items() if k != "conditions"} for row in rows], backend
-        )
+        rows = [{"group": one.label, **vars(one)} for one in self.groups]
+        for row in rows:
+            del row["conditions"]
+        return frame_of(rows, backend)
 
 
 def find_groups(
@@ -229,7 +214,7 @@ def find_groups(
     ['a 0 and b 0', 'a 0 and b 1', 'a 1 and b 0', 'a 1 and b 1']
     """
     require_count("depth", depth, most=2)
-    require_count("n_bins", n_bins, least=2)
+    require_count("n_bins", n_bins, least=2, most=MOST_BINS)
     require_count("most", most)
     require_confidence(confidence)
     if options.get("sample_weight") is not None:
@@ -239,13 +224,12 @@ def find_groups(
     rows = as_rows(_column(data, y_true, "y_true"), _column(data, y_prob, "y_prob"), **options)
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
         raise InputError("`columns` must be a list of names.", argument="columns")
-    cells, codes = {}, []
+    cells: dict[str, Cells] = {}
+    codes = []
     for name in columns:
-        if name in (y_true, y_prob):
-            raise InputError(
-                f"`columns` must not hold the outcome or the prediction, {show_value(name)}.",
-                argument="columns",
-            )
+        if name in (y_true, y_prob) or name in cells:
+            role = "named twice" if name in cells else "the outcome or the prediction"
+            raise InputError(f"`columns`: {show_value(name)} is {role}.", argument="columns")
         values = _column(data, name, "columns")
         values = values if rows.kept is None or values.size == rows.n else values[rows.kept]
         cells[name] = Cells.of(values, n_bins, MOST_CATEGORIES)
@@ -253,33 +237,35 @@ def find_groups(
         _require_groups(name, cells[name], codes[-1], values, rows.y)
     names, sizes = list(cells), [len(one) for one in cells.values()]
     family = _Family.of(rows.p, rows.y, codes, sizes, depth)
-    p_values = family.p_values(family.score)
-    critical = float(np.quantile(family.largest, confidence))
+    level = 1.0 - confidence
+    p_values, critical = family.p_values(family.score), family.critical(level)
     groups = []
-    for k in family.listed(p_values, 1.0 - confidence + 1e-12, most):
+    for k in family.listed(p_values, level + 1e-12, most):
         inside = np.ones(rows.n, dtype=np.bool_)
         for column, code in family.keys[k]:
             inside &= codes[column] == code
         conditions = {names[c]: cells[names[c]].labels[code] for c, code in family.keys[k]}
-        y, p, n = rows.y[inside], rows.p[inside], float(family.rows[k])
-        gap = float(family.gap[k])
-        half = critical * np.sqrt(max(float(np.var(y - p)), 1e-12) / n)
-        seen = (critical + norm.ppf(POWER)) * np.sqrt(family.variance[k]) / n
+        y, p, n = rows.y[inside], rows.p[inside], float(family.n[k])
+        gap, null = float(family.gap[k]), float(family.variance[k]) / n**2
+        observed = float(np.var(y - p)) / n
+        low, high = wilson_interval(gap, float(family.score[k]), null, observed, critical)
         groups.append(
             FoundGroup(
                 conditions=conditions,
-                rows=int(n),
+                n=int(n),
                 mean_prediction=float(family.predicted[k]) / n,
                 event_rate=float(family.observed[k]) / n,
                 gap=gap,
-                low=float(gap - half),
-                high=float(gap + half),
+                low=low,
+                high=high,
                 p_value=float(p_values[k]),
                 smooth_ece=float(smooth_ece(y, p)),
-                detectable=float(seen),
+                detectable=float(critical + norm.ppf(POWER)) * null**0.5,
             )
         )
-    return FoundGroups(tuple(groups), float(p_values.min()), len(family.keys), confidence)
+    return FoundGroups(
+        tuple(groups), float(p_values.min()), len(family.keys), family.too_few, confidence
+    )
 
 
 Key = tuple[tuple[int, int], ...]
@@ -288,39 +274,52 @@ Key = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class _Family:
-    """All groups: their sums, their normal scores, and the largest score of samples under calibration."""
+    """All groups: sums, gaps, normal scores; and the largest score of each sample under calibration."""
 
     keys: list[Key]
-    rows: Floats
+    n: Floats
     predicted: Floats
     observed: Floats
     variance: Floats
+    gap: Floats
+    score: Floats
     largest: Floats
+    too_few: int
 
     @classmethod
     def of(
         cls, p: Floats, y: Floats, codes: Sequence[Codes], sizes: Sequence[int], depth: int
     ) -> _Family:
-        variance = p * (1.0 - p)
+        chance = p * (1.0 - p)
         rng = np.random.default_rng(0)
         blocks = min(BLOCKS, p.size)
         block = rng.permutation(p.size) % blocks
         null = (rng.random(p.size) < p) - p  # residuals of one sample under calibration
+        normal = rng.standard_normal((DRAWS, blocks))
         of_cell = [
             np.bincount(code, minlength=size) for code, size in zip(codes, sizes, strict=True)
         ]
         keys: list[Key] = []
-        noise, sums = [], []
+        sums, largest, too_few = [], np.zeros(DRAWS), 0
         for columns, code, size in crossed(codes, sizes, depth):
-            part = np.array([np.bincount(code, w, size) for w in (np.ones(p.size), p, y, variance)])
+            part = np.array([np.bincount(code, w, size) for w in (np.ones(p.size), p, y, chance)])
             cell = np.unravel_index(np.arange(size), [sizes[k] for k in columns])
             parents = np.min(
                 [of_cell[k][own] for k, own in zip(columns, cell, strict=True)], axis=0
             )
-            whole = len(columns) > 1 and part[0] == parents  # such a pair is a cell
-            kept = np.flatnonzero((part[3] >= LEAST_VARIANCE) & ~np.asarray(whole))
-            table = np.bincount(block * size + code, null, blocks * size).reshape(blocks, size)
-            noise.append(table[:, kept] / np.sqrt(part[3][kept]))
+            new = part[0] > 0
+            if len(columns) > 1:
+                new &= part[0] < parents  # otherwise the pair is a cell
+            kept = np.flatnonzero(new & (part[3] >= LEAST_VARIANCE))
+            too_few += int(new.sum()) - kept.size
+            if not kept.size:
+                continue
+            table = np.bincount(block * size + code, null, blocks * size)
+            draws = normal @ (table.reshape(blocks, size)[:, kept] / np.sqrt(part[3][kept]))
+            draws /= draws.std(
+                axis=0
+            )  # the covariance is that of the blocks, the variances are known
+            np.maximum(largest, np.abs(draws).max(axis=1), out=largest)
             cells = np.stack(cell, axis=1)[kept].tolist()
             keys += [tuple(zip(columns, one, strict=True)) for one in cells]
             sums.append(part[:, kept])
@@ -330,27 +329,22 @@ class _Family:
                 argument="columns",
                 hint="Pass more rows, or columns with fewer cells.",
             )
-        draws = rng.standard_normal((DRAWS, blocks)) @ np.concatenate(noise, axis=1)
-        draws /= draws.std(axis=0)  # the covariance is that of the blocks, the variances are known
-        n, predicted, observed, spread = np.concatenate(sums, axis=1)
-        largest = np.sort(np.abs(draws).max(axis=1))
-        return cls(keys, n, predicted, observed, spread, largest)
-
-    @cached_property
-    def gap(self) -> Floats:
-        """Event rates less mean predictions."""
-        return (self.observed - self.predicted) / self.rows
-
-    @cached_property
-    def score(self) -> Floats:
-        """Normal scores of the numbers of events."""
-        return _normal_score(self.observed, self.predicted, self.variance)
+        n, predicted, observed, variance = np.concatenate(sums, axis=1)
+        gap, score = (observed - predicted) / n, binomial_score(observed, n, predicted, variance)
+        return cls(keys, n, predicted, observed, variance, gap, score, np.sort(largest), too_few)
 
     def p_values(self, score: Floats) -> Floats:
         """Single-step max-T p-values; beyond all draws, Bonferroni's bound."""
         beyond = DRAWS - np.searchsorted(self.largest, np.abs(score) - 1e-12)
         bound = np.minimum(2.0 * norm.sf(np.abs(score)) * len(self.keys), 1.0 / (DRAWS + 1))
         return np.where(beyond > 0, (1 + beyond) / (DRAWS + 1), bound)
+
+    def critical(self, level: float) -> float:
+        """Score beyond which the p-value is at most `level`."""
+        number = int(level * (DRAWS + 1) + 1e-9)
+        if number:
+            return float(self.largest[-number])
+        return max(float(self.largest[-1]), float(norm.isf(0.5 * level / len(self.keys))))
 
     def listed(self, p_values: Floats, level: float, most: int) -> list[int]:
         """Groups to report: a pair only for what it adds to its cells."""
@@ -362,7 +356,7 @@ class _Family:
             parents = [place[(one,)] for one in key if len(key) > 1 and (one,) in place]
             explained = [self.gap[one] for one in parents if p_values[one] <= level]
             if explained:
-                left = (self.gap[k] - max(explained, key=abs)) * self.rows[k]
+                left = (self.gap[k] - max(explained, key=abs)) * self.n[k]
                 if self.p_values(left / np.sqrt(self.variance[k])) > level:
                     continue
             elif parents and not shown:
@@ -371,32 +365,6 @@ class _Family:
                 break
             listed.append(k)
         return listed
-
-
-def _normal_score(observed: Floats, predicted: Floats, variance: Floats) -> Floats:
-    """Normal score of the number of events, by the binomial law of the same mean and variance.
-
-    The law of a sum of unlike Bernoulli outcomes lies close to that binomial one, where a normal law would
-    make few rare events too significant. The tail is a mid-p-value.
-    """
-    p = np.clip(1.0 - variance / predicted, 1e-12, 1 - 1e-12)
-    n = predicted / p
-    upper = 0.5 * (_at_least(observed, n, p) + _at_least(observed + 1.0, n, p))
-    tiny = 1e-300
-    above = norm.isf(np.clip(upper, tiny, 0.5))
-    below = norm.ppf(np.clip(1.0 - upper, tiny, 0.5))
-    score: Floats = np.where(upper <= 0.5, above, below)
-    return score
-
-
-def _at_least(count: Floats, n: Floats, p: Floats) -> Floats:
-    """P(X >= count) of a binomial law whose n need not be whole."""
-    inside = np.clip(count, 1e-9, None)
-    return np.where(
-        count <= 0,
-        1.0,
-        np.where(count > n, 0.0, betainc(inside, np.maximum(n - count + 1.0, 1e-9), p)),
-    )
 
 
 def _column(data: Any, name: Any, argument: str) -> NDArray[Any]:
@@ -411,17 +379,24 @@ def _column(data: Any, name: Any, argument: str) -> NDArray[Any]:
 
 
 def _require_groups(name: str, cells: Cells, code: Codes, values: NDArray[Any], y: Floats) -> None:
-    """Refuse a column that can make no groups, or is the outcome."""
-    fault = ""
+    """Refuse a column that can make no groups, or that knows the outcome."""
+    fault, hint = "", "Leave it out."
     if values.shape != y.shape:
-        fault = "has another number of rows than the outcomes"
+        fault, hint = "has another number of rows than the outcomes", "Pass columns of one table."
     elif cells.labels == ["missing"]:
         fault = "has no values"
     elif len(cells) == 1:
         fault = "has one value alone"
-    elif len(cells) == 2 and any(np.array_equal(code == one, y == 1) for one in (0, 1)):
-        fault = "is the outcome itself"
-    elif cells.other and len(set(values.tolist())) > 0.5 * values.size:
+    elif _determines(code, y):
+        fault = "determines the outcome"
+    elif cells.other and np.unique(values.astype(str)).size > 0.5 * values.size:
         fault = "has a value of its own in most rows"
     if fault:
-        raise InputError(f"`columns`: {name!r} {fault}.", argument="columns", hint="Leave it out.")
+        raise InputError(f"`columns`: {name!r} {fault}.", argument="columns", hint=hint)
+
+
+def _determines(code: Codes, y: Floats) -> bool:
+    """True where the outcomes of every cell are all alike, and there are several of both kinds."""
+    rows, events = np.bincount(code), np.bincount(code, y)
+    alike = np.all((events == 0) | (events == rows))
+    return bool(alike and (events > 1).any() and (rows - events > 1).any())

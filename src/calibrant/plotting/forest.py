@@ -142,7 +142,7 @@ class GapPlot(Diagram):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """A row for each group."""
-        names = ("label", "gap", "low", "high", "detectable", "p_value", "rows")
+        names = ("label", "gap", "low", "high", "detectable", "p_value", "n")
         return {name: np.array([getattr(one, name) for one in self.found]) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
