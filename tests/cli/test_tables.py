@@ -35,7 +35,7 @@ def table(tmp_path):
 
 def test_audit_finds_the_pairs(calibrant, table):
     document = calibrant("audit", table, "--column", "a", "--column", "b", "--json").json
-    assert {one["label"] for one in document["groups"] if one["p_value"] <= 0.05} == {
+    assert {one["group"] for one in document["groups"] if one["p_value"] <= 0.05} == {
         f"a {i} and b {j}" for i in (0, 1) for j in (0, 1)
     }
     rows = np.genfromtxt(table, delimiter=",", names=True)
