@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import calibrant as cal
 from calibrant.cli.options import Grouping, Measuring, Profiling, Reading, verb
 from calibrant.cli.output import listed, note, open_in_browser, shown, target, write
+
+if TYPE_CHECKING:
+    from calibrant.cli._inputs import Samples
 
 __all__ = ["report"]
 
@@ -46,14 +49,15 @@ def report(
     title = title or f"Calibration of {', '.join(samples.source.names[:3])}"
     columns = samples.columns
     made: Any
-    if reading.multiclass and columns and not (columns.by or columns.cluster or grouping.per_file):
-        # The library reads the rows of classes again, for the section on them.
+    if columns and not (columns.by or grouping.per_file) and _reads_again(samples, profiling):
         weight: dict[str, Any] = {"sample_weight": columns.weight} if columns.weight else {}
         made = cal.report(
             columns.label,
             list(columns.prob),
             data=samples.source.paths,
+            cluster=columns.cluster,
             confidence=measuring.confidence,
+            scale=None if measuring.scale == "probability" else measuring.scale,
             limit=grouping.max_groups,
             title=title,
             **reading.options,
@@ -74,3 +78,12 @@ def report(
     write(path, made.save)
     if open:
         open_in_browser(path)
+
+
+def _reads_again(samples: Samples, profiling: Profiling) -> bool:
+    """True where the page has a section on classes, or on pairs of models, that needs the rows."""
+    assert samples.columns is not None
+    by_class = samples.source.reading.multiclass is not None
+    return profiling.profile is None and (
+        samples.columns.cluster is None if by_class else len(samples.columns.prob) > 1
+    )

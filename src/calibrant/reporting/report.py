@@ -206,10 +206,13 @@ def report(
         _require_nothing_else(y_prob=y_prob, data=data, cluster=cluster, assessment=assessment)
         return Report(outcomes_alone(y_true, title=title))
     reading: Any = options
-    by_class = None
+    by_class = paired = None
     if data is not None:
-        again = not (is_summed(data) or isinstance(data, Iterator)) and not options.get("per_file")
-        if again and by is None and cluster is None and options.get("multiclass") is not None:
+        again = not (is_summed(data) or isinstance(data, Iterator) or options.get("per_file"))
+        if again and by is None and options.get("multiclass") is None:
+            if not isinstance(y_prob, str) and 1 < len(y_prob) <= MOST_COMPARED:
+                paired = partial(compare, y_true, y_prob, data=data, cluster=cluster, **options)
+        elif again and by is None and cluster is None:
             by_class = partial(scan_classes, data, y_true=y_true, y_prob=y_prob, **options)
         y_true, y_prob, cluster, reading = sample_from(
             data,
@@ -266,10 +269,10 @@ def report(
             parts[name] = cluster_halves(pairs, codes[0], own, seed=random_state)
     made = _page(finding, sketches, title, limit, random_state, parts)
     if several and 1 < len(y_prob) <= MOST_COMPARED:
-        paired = compare(
-            y_true, y_prob, cluster=cluster, confidence=confidence, scale=scale, **reading
-        )
-        made = Report(replace(made.summary, comparison=paired))
+        paired = partial(compare, y_true, y_prob, cluster=cluster, **reading)
+    if paired is not None:
+        pairs_of_models = paired(confidence=confidence, scale=scale)
+        made = Report(replace(made.summary, comparison=pairs_of_models))
     if by_class is None and many and cluster is None:
         by_class = partial(_classes, y_true, y_prob, reading)
     return made if by_class is None else made.with_classes(by_class())
