@@ -3,6 +3,8 @@
 import ast
 import importlib
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -90,10 +92,9 @@ def test_models_come_in_the_same_shapes_everywhere(shape):
     assert list(calibrant.reliability_diagrams(*arguments, **options)) == ["rf", "nb"]
     page = calibrant.report(*arguments, **options)
     assert {one.name for one in page.summary.groups} == {"rf", "nb"}
-    assert page.summary.comparison is None or shape != "columns of data"
-    if "names" not in options:
-        found = calibrant.assess_by(*arguments, **options)
-        assert found["nb"].smooth_ece == pytest.approx(calibrant.smooth_ece(Y, P**2))
+    assert page.summary.comparison.verdict == compared.verdict
+    found = calibrant.assess_by(*arguments, **options)
+    assert found["nb"].smooth_ece == pytest.approx(calibrant.smooth_ece(Y, P**2))
 
 
 @pytest.mark.parametrize(
@@ -131,3 +132,31 @@ def test_predictions_that_rank_backwards_and_one_outcome_are_said_in_words():
     assert backwards.direction.auc == pytest.approx(roc_auc_score(Y, 1.0 - P))
     assert not calibrant.assess(Y, P).direction.backwards
     assert "all outcomes are 1" in calibrant.assess(np.ones(N), P).verdict
+
+
+FRAMES = """
+import numpy as np, polars as pl
+import calibrant as cal
+
+p = np.random.default_rng(0).random(300)
+frame = pl.DataFrame({"y": (np.random.default_rng(1).random(300) < p).astype(int), "a": p, "b": p**2})
+y, models = frame["y"], frame[["a", "b"]]
+for result in (
+    cal.assess(y, frame["a"]),
+    cal.assess_by(y, np.c_[p, p**2], names=["a", "b"]),
+    cal.compare(y, models),
+    cal.report(y, models),
+    cal.report(data=frame, y_true="y", y_prob="a"),
+    cal.reliability_diagram(y, frame["a"]),
+    cal.reliability_diagrams(y, models),
+    cal.selective(y, frame["a"]),
+    cal.decision_curve(y, frame["a"]),
+    cal.measure_all(y, frame["a"]),
+):
+    assert isinstance(result.to_frame(), pl.DataFrame), result
+    assert "pandas" not in str(type(result.to_frame("pyarrow"))), result
+"""
+
+
+def test_a_result_becomes_a_frame_of_the_library_that_the_session_uses():
+    subprocess.run([sys.executable, "-c", FRAMES], check=True)

@@ -149,7 +149,7 @@ def test_results_are_plain_data():
     y, mean = normal_forecasts()
     found = quantiles.assess(y, {level: mean + norm.ppf(level) for level in LEVELS})
     assert json.loads(json.dumps(found.to_dict()))["p_value"] == found.p_value
-    assert found.to_frame()["level"].tolist() == list(LEVELS)
+    assert found.to_frame("pandas")["level"].tolist() == list(LEVELS)
     assert json.dumps(distributions.assess(y, mean=mean, sd=1.0).to_dict())
 
 

@@ -25,7 +25,7 @@ from calibrant.inference.calibration_test import Interval
 from calibrant.inference.quantiles import exact_binomial, normal_quantile
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
-from calibrant.measures.result_record import plain, rows_text
+from calibrant.measures.result_record import frame_of, plain, rows_text
 
 __all__ = ["RiskCurve", "Selective", "selective", "selective_of"]
 
@@ -155,6 +155,10 @@ class Selective:
         require_share("risk", risk)
         enough = np.flatnonzero(self._errors <= risk * self._rows * (1.0 + 1e-12))
         return float(self._rows[enough[-1]] / self._cases) if enough.size else 0.0
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame of the risk-coverage curve; see `frame_of` for the backend."""
+        return frame_of(self.curve._asdict(), backend)
 
     def rows(self) -> list[tuple[str, str]]:
         """Lines of the table: name and text."""

@@ -25,6 +25,7 @@ from calibrant.data.sketches import Sketches, Stacked, is_summed
 from calibrant.errors import InputError, TooFewRows, invalid
 from calibrant.inference.assess import assessment_and_test, require_margin
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes, clusters_with_weight
+from calibrant.inference.compare import models_of
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others, worst_first
@@ -50,6 +51,7 @@ def assess_by(
     *,
     data: Any = None,
     by: Any = None,
+    names: Sequence[str] | None = None,
     cluster: Any = None,
     margin: float | None = None,
     confidence: float = CONFIDENCE,
@@ -74,6 +76,8 @@ def assess_by(
     by : array, mapping, frame or names
         The group of every row; several such arrays by name are crossed. With `data`, a name or a list of
         names. Of Sketches, some of their columns: the others are added up.
+    names : sequence of str, optional
+        Names of the models in the columns of an array.
     cluster : array or str, optional
         What makes rows dependent; see `assess`. With `data` or Sketches, the name of a column.
     margin, confidence, scale
@@ -114,6 +118,8 @@ def assess_by(
     if limit is not None:
         require_count("limit", limit)
     asked = None if profile is None else as_profile(profile)
+    if names is not None:
+        y_prob = models_of(y_prob, names)
     if by is None and data is None and _has_models(y_prob, options):
         y_true, y_prob, by, cluster, options = _models(y_true, y_prob, cluster, scale, options)
     rows, unit = None, cluster
@@ -129,8 +135,8 @@ def assess_by(
     parts = _largest(_parts_of(sketches, unit), limit, clustered=unit is not None)
     samples = _Samples(parts, rows, cluster)
     warn_of_hard_labels(samples.totals.values(), stacklevel=3)
-    names = tuple(name for name in sketches.by if unit is None or name != unit)
-    groups = _assessed(names, samples, margin, float(confidence), correction)
+    columns = tuple(name for name in sketches.by if unit is None or name != unit)
+    groups = _assessed(columns, samples, margin, float(confidence), correction)
     if asked is None:
         return groups
 

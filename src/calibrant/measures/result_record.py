@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
@@ -117,7 +118,8 @@ def plain(value: Any) -> Any:
 def frame_of(rows: Sequence[Mapping[str, Any]] | Mapping[str, Any], backend: Any = None) -> Any:
     """Data frame with these rows or columns, of pandas, polars or pyarrow: of the `backend`.
 
-    Without a `backend`, it is of the first of these that is installed.
+    Without a `backend`, it is of the first of these that the session has loaded: polars for whoever came with
+    polars. Where it has loaded none, it is of the first that is installed.
 
     Examples
     --------
@@ -128,7 +130,9 @@ def frame_of(rows: Sequence[Mapping[str, Any]] | Mapping[str, Any], backend: Any
 
     frames = ("pandas", "polars", "pyarrow")
     if backend is None:
-        backend = next((name for name in frames if find_spec(name) is not None), frames[0])
+        loaded = [name for name in frames[:2] if name in sys.modules]
+        installed = [name for name in frames if find_spec(name) is not None]
+        backend = [*loaded, *installed, *frames][0]
     if isinstance(rows, Mapping):
         columns: Mapping[str, Any] = rows
     else:

@@ -138,9 +138,9 @@ class DistributionAssessment:
         ]
         return {"verdict": self.verdict, **plain(vars(self)), "coverage": coverage}
 
-    def to_frame(self) -> Any:
+    def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each central interval."""
-        return frame_of(self.to_dict()["coverage"])
+        return frame_of(self.to_dict()["coverage"], backend)
 
 
 def assess(

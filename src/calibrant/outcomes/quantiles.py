@@ -138,7 +138,7 @@ class QuantileAssessment:
         """Plain numbers, for JSON."""
         return {"verdict": self.verdict, **plain(vars(self))}
 
-    def to_frame(self) -> Any:
+    def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each level."""
         return frame_of(
             [
@@ -150,7 +150,8 @@ class QuantileAssessment:
                     **{f"pinball_{name}": value for name, value in vars(one.pinball).items()},
                 }
                 for one in self.levels
-            ]
+            ],
+            backend,
         )
 
 

@@ -29,7 +29,7 @@ from calibrant._format import decimals
 from calibrant.data.columns import categories, numbers, require_each, same_length
 from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
-from calibrant.measures.result_record import plain
+from calibrant.measures.result_record import frame_of, plain
 from calibrant.recalibration.spline import SplineRecalibrator
 
 __all__ = ["HorizonRisk", "at_horizon", "observed_expected"]
@@ -168,6 +168,10 @@ class HorizonRisk:
             ["observed / expected", decimals(self.ratio), interval],
             ["integrated calibration index", decimals(self.ici), ""],
         ]
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame of one row; see `frame_of` for the backend."""
+        return frame_of([self.to_dict()], backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Verdict and fields, for JSON."""

@@ -16,6 +16,7 @@ from calibrant.errors import InputError, show_value
 from calibrant.inference.compare import models_of
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions, sketches_of_classes
+from calibrant.measures.result_record import frame_of
 from calibrant.plotting.artists import diagonal, display_name
 from calibrant.plotting.diagram import (
     Diagram,
@@ -95,6 +96,18 @@ class Diagrams(Picture, Mapping[str, Diagram]):
     def to_dict(self) -> dict[str, Any]:
         """Each diagram's data, by name."""
         return {name: diagram.to_dict() for name, diagram in self.items()}
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Data frame of what is drawn, the diagrams one below the other, with their names; see `frame_of`."""
+        parts = {name: diagram.columns() for name, diagram in self.items()}
+        shared = [
+            k for k in next(iter(parts.values())) if all(k in part for part in parts.values())
+        ]
+        columns = {
+            k: np.concatenate([np.asarray(part[k]) for part in parts.values()]) for k in shared
+        }
+        sizes = [len(part[shared[0]]) for part in parts.values()]
+        return frame_of({"name": np.repeat(list(parts), sizes), **columns}, backend)
 
     def plot(
         self,

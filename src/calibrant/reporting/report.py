@@ -77,6 +77,12 @@ class Report:
         """Plain values; numbers that are not finite are None."""
         return self.summary.to_dict()
 
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame with a row for each group, or for the only sample; see `frame_of` for the backend."""
+        summary = self.summary
+        found = summary.finding or [*(g.assessment for g in summary.groups), *summary.outcomes][0]
+        return found.to_frame(backend)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a file whose ending (.html, .md, .json) chooses the form.
 
