@@ -95,7 +95,7 @@ def decorated(decorator, folder):
 def test_a_decorator_is_all_that_a_map_a_format_a_profile_or_a_verb_needs():
     maps = sorted(one.__name__ for one in registered_maps().values())
     assert decorated("register", "recalibration") == maps
-    readers = sorted(one.opened.__name__ for one in formats().values())
+    readers = sorted(reader.__name__ for reader, _ in formats().values())
     assert decorated("file_format", "io") == readers
     as_profile("clinical")
     assert decorated("profile", "profiles") == sorted(PROFILES)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -56,35 +55,13 @@ def test_a_file_that_is_cut_short_anywhere_is_refused(name, read, tmp_path):
             read(path)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "rows.parquet",
-        "table.parquet",
-        "rows.arrow",
-        "rows-stream.arrow",
-        "rows.feather",
-        "answers.eval",
-    ],
-)
-def test_files_that_were_joined_into_one_are_refused(name, tmp_path):
-    """Readers go by what stands at the end of all, or stop at the first end: rows would be missing."""
-    path = tmp_path / name
-    KINDS[name].write(path)
+def test_streams_that_were_joined_into_one_are_refused(tmp_path):
+    """A reader stops at the first end: rows would be missing."""
+    path = tmp_path / "rows-stream.arrow"
+    KINDS[path.name].write(path)
     path.write_bytes(path.read_bytes() * 2)
     with pytest.raises(cal.InputError):
-        KINDS[name].read(path)
-
-
-def test_parquet_files_of_other_writers_are_one_file(tmp_path):
-    """Of their indexes behind the columns, none is taken for the end of another file."""
-    joined = "PAR1" * 4
-    table = rows().append_column("PAR1PAR1", pa.array([joined] * 300))
-    pq.write_table(table, tmp_path / "a.parquet", write_page_index=True, row_group_size=20)
-    pl.from_arrow(table).write_parquet(tmp_path / "b.parquet")
-    duckdb.from_arrow(table).write_parquet(str(tmp_path / "c.parquet"))
-    for name in "abc":
-        assert scanned(tmp_path / f"{name}.parquet") == cal.scan(rows(), **COLUMNS)
+        KINDS[path.name].read(path)
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
@@ -110,23 +87,6 @@ def test_a_stream_that_lacks_its_last_batches_is_refused(tmp_path):
         for read in (scanned, as_table):
             with refused_with(file="rows.arrow"):
                 read(path)
-
-
-def test_a_table_of_contents_that_lacks_a_batch_is_refused(tmp_path):
-    """The file of three batches, with the contents of one that has two."""
-    one, other = tmp_path / "one.arrow", tmp_path / "other.arrow"
-    for path, number in ((one, 3), (other, 2)):
-        batches = rows().to_batches(max_chunksize=100)[:number]
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows().schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-    contents, short = one.read_bytes(), other.read_bytes()
-    footer = int.from_bytes(short[-10:-6], "little") + 10
-    length = int.from_bytes(contents[-10:-6], "little") + 10
-    one.write_bytes(contents[:-length] + short[-footer:])
-    for read in (scanned, as_table):
-        with refused_with(file="one.arrow"):
-            read(one)
 
 
 COUNTS = (b"\xc8\x01", b"\xd8\x04")

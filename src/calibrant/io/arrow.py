@@ -241,14 +241,16 @@ def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
     if hasattr(column, "storage"):  # a type of others', such as Ray's for the objects of pandas
         place, keys = indexed((value,) for value in column.to_pylist())
         return [key[0] for key in keys], place
-    encoded = column.dictionary_encode(null_encoding="encode")
-    if str(column.type) == "time64[ns]":  # of which Arrow itself cuts off the nanoseconds
-        require_microseconds(encoded.dictionary, encoded.dictionary.cast("int64").to_pylist())
     try:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        if str(column.type) == "time64[ns]":  # of which Arrow itself cuts off the nanoseconds
+            require_microseconds(encoded.dictionary, encoded.dictionary.cast("int64").to_pylist())
         return encoded.dictionary.to_pylist(), as_numpy(encoded.indices)
-    except (ValueError, OverflowError) as error:  # Python has no such date
+    except InputError:
+        raise
+    except (ValueError, OverflowError, NotImplementedError) as error:  # a list, a date of no year
         raise InputError(
-            "`by`: a group must be a value that Python has (dates of the years 1 to 9999); a "
+            "`by`: a group must be a plain value that Python has (dates of the years 1 to 9999); a "
             f"{column.type} is none: {show_value(str(error))}.",
             argument="by",
             hint="Group by a part of it.",

@@ -73,6 +73,7 @@ class Checkpoint:
             part, keys = total.grouped(()), []
             places, sums = part.places, list(part.sums)
         else:
+            total.require_one_type()
             keys, (places, sums) = list(total.index), total.merge()
         note = {"fingerprint": self.fingerprint, "done": done}
         by = zip(*keys, strict=True) if keys else [() for _ in self.request.by]

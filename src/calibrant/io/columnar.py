@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any
 
 from calibrant._optional import require
 from calibrant.io.arrow import Batch, require_types, validated
-from calibrant.io.files import DataFile, GroupTypes, Job, damaged_file, file_format, layout
+from calibrant.io.files import DataFile, Job, damaged_file, file_format, layout
 from calibrant.io.request import Request
 
 __all__ = ["ArrowFile", "OrcFile", "ParquetFile"]
@@ -19,35 +18,28 @@ BATCH_ROWS, GROUPED_BATCH_ROWS = 1 << 20, 1 << 19
 """Rows of a batch; those of groups are sorted, which takes eight more columns of memory."""
 BATCH_VALUES = 1 << 23
 """Values of a batch of many columns, 64 MB."""
-SEARCHED_BYTES = 1 << 26
-"""Parquet files up to this size, 64 MB, are searched for the end of another file: 40 ms."""
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Part of a file with so many rows; `read` takes the names of columns."""
+    """Part of a file with about so many rows; `read` takes names of columns and the most rows of a batch."""
 
     rows: int
-    read: Callable[[list[str]], Iterator[Any]]
+    read: Callable[[list[str], int], Iterator[Any]]
 
 
 class _ColumnarFile:
-    """File of typed columns; a format says its schema and how to read its pieces."""
+    """File of typed columns; a format says its schema and its pieces."""
 
     schema: Any
-    counts_rows = False
-    """The rows of a piece are known before it is read; otherwise they are an estimate."""
+    pieces: list[_Piece]
 
     def __init__(self, file: DataFile) -> None:
         self.file = file
         self.open()
 
     def open(self) -> None:
-        """Read the schema, and check that the file is whole."""
-        raise NotImplementedError
-
-    def pieces(self, rows: int) -> Iterator[_Piece]:
-        """Parts in order, in batches of at most so many rows."""
+        """Read the schema and where the pieces lie."""
         raise NotImplementedError
 
     @property
@@ -55,46 +47,37 @@ class _ColumnarFile:
         """Names of the columns."""
         return list(self.schema.names)
 
-    def jobs(self, request: Request, groups: GroupTypes) -> Iterator[Job]:
+    def jobs(self, request: Request) -> Iterator[Job]:
         """Jobs in order, one a piece."""
-        pyarrow = require("pyarrow", caller="scan")
         with damaged_file(self.file):
             names, constants = layout(self.file, self.names, request)
             require_types(self.schema, names, request)
-            of_path = {a: pyarrow.array([value]).type for a, value in constants.items()}
-            types = {a: self.schema.field(name).type for a, name in names.items()} | of_path
-        aliases = zip(request.groups, request.group_aliases, strict=True)
-        groups.require(self.file, {name: types[alias] for name, alias in aliases})
         wanted = sorted(set(names.values()))
         most = GROUPED_BATCH_ROWS if request.by else BATCH_ROWS
-        pieces = list(self.pieces(min(most, max(1 << 12, BATCH_VALUES // len(wanted)))))
-        total = sum(piece.rows for piece in pieces) or 1
+        most = min(most, max(1 << 12, BATCH_VALUES // len(wanted)))
+        total = sum(piece.rows for piece in self.pieces) or 1
 
         def rows_before(number: int, row: int) -> int:
-            if self.counts_rows:
-                return row + sum(piece.rows for piece in pieces[:number])
-            batches = (b for piece in pieces[:number] for b in piece.read(wanted[:1]))
+            batches = (b for piece in self.pieces[:number] for b in piece.read(wanted[:1], most))
             return row + sum(int(batch.num_rows) for batch in batches)
 
         def read(number: int) -> Iterator[Batch]:
             with damaged_file(self.file):
                 row = 0
-                for batch in pieces[number].read(wanted):
+                for batch in self.pieces[number].read(wanted, most):
                     columns = {a: validated(batch.column(name)) for a, name in names.items()}
                     first = partial(rows_before, number, row)
                     yield Batch({**columns, **constants}, first, self.file.path)
                     row += batch.num_rows
 
-        for number, piece in enumerate(pieces):
-            size = self.file.size * piece.rows // total
-            yield Job(partial(read, number), size, piece.rows)
+        for number, piece in enumerate(self.pieces):
+            yield Job(partial(read, number), self.file.size * piece.rows // total, piece.rows)
 
     def table(self) -> Any:
         """All columns and rows as an Arrow table."""
         pyarrow = require("pyarrow", caller="reading rows")
         with damaged_file(self.file):
-            pieces = self.pieces(BATCH_ROWS)
-            batches = [b for piece in pieces for b in piece.read(self.names)]
+            batches = [b for piece in self.pieces for b in piece.read(self.names, BATCH_ROWS)]
             table = pyarrow.Table.from_batches(batches, self.schema)
             table.validate(full=True)
             return table
@@ -113,119 +96,61 @@ class ParquetFile(_ColumnarFile):
     are read.
     """
 
-    counts_rows = True
-
     def open(self) -> None:
         """Read the schema, and check that the counts of rows agree."""
         parquet = require("pyarrow.parquet", caller="scan of Parquet")
-        self.metadata = parquet.ParquetFile(self.file.open(), pre_buffer=False).metadata
-        self.schema = self.metadata.schema.to_arrow_schema()
-        self.groups = [
-            self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)
-        ]
-        _require_rows(sum(self.groups), self.metadata.num_rows)
-        if self.file.is_local and self.file.size <= SEARCHED_BYTES:
-            _require_one_file(self.file.open())
+        metadata = parquet.ParquetFile(self.file.open(), pre_buffer=False).metadata
+        self.schema = metadata.schema.to_arrow_schema()
+        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        _require_rows(sum(sizes), metadata.num_rows)
 
-    def pieces(self, rows: int) -> Iterator[_Piece]:
-        """Row groups."""
-        parquet = require("pyarrow.parquet", caller="scan of Parquet")
-
-        def read(group: int, columns: list[str]) -> Iterator[Any]:
+        def read(group: int, columns: list[str], most: int) -> Iterator[Any]:
             with self.file.open() as handle:
                 reader = parquet.ParquetFile(
                     handle,
-                    metadata=self.metadata,
+                    metadata=metadata,
                     pre_buffer=False,  # it would hold the whole file in memory
                     page_checksum_verification=True,
                 )
                 seen = 0
-                for batch in reader.iter_batches(rows, [group], columns, use_threads=False):
+                for batch in reader.iter_batches(most, [group], columns, use_threads=False):
                     seen += batch.num_rows
                     yield batch
-                _require_rows(seen, self.groups[group])
+                _require_rows(seen, sizes[group])
 
-        for group, size in enumerate(self.groups):
-            yield _Piece(size, partial(read, group))
-
-
-def _require_one_file(handle: Any) -> None:
-    """Refuse Parquet files that were joined into one, of which readers see the rows of the last.
-
-    Between two of them, the mark at the end of one is followed by that at the beginning of the other; text
-    may hold the same letters, but no contents whose length stands before them.
-    """
-    with handle:
-        content = handle.read()
-    for mark in (match.start() for match in re.finditer(rb"PAR1(?=PAR1)", content)):
-        first = mark - 4 - int.from_bytes(content[mark - 4 : mark], "little")
-        # Contents begin with a version and a list.
-        if first >= 4 and content[first] == 0x15 and content[first + 2] == 0x19:
-            raise ValueError("several Parquet files were joined into it")
+        self.pieces = [_Piece(size, partial(read, group)) for group, size in enumerate(sizes)]
 
 
 @file_format("arrow", ".arrow", ".feather", ".ipc")
 class ArrowFile(_ColumnarFile):
-    """Arrow, with a table of contents or as a stream: a batch at a time."""
+    """Arrow, with a table of contents or as a stream: a batch at a time.
 
-    MAGIC = b"ARROW1"
+    The rows of a batch are known only once it is read: a share of the file's size stands for them.
+    """
 
     def open(self) -> None:
-        """Read the schema, and check that the contents list every batch."""
+        """Read the schema."""
         ipc = require("pyarrow.ipc", caller="scan of Arrow files")
         with self.file.open() as handle:
-            self.is_stream = handle.read(len(self.MAGIC)) != self.MAGIC
-        if self.is_stream:
+            is_stream = handle.read(6) != b"ARROW1"
+        if is_stream:
             with self.file.stream() as handle:
                 self.schema = ipc.open_stream(handle).schema
-            return
-        reader = ipc.open_file(self.file.open())
-        self.schema, self.batches = reader.schema, reader.num_record_batches
-        self._require_all_messages(ipc)
-
-    def _require_all_messages(self, ipc: Any) -> None:
-        """Refuse a file that lists fewer batches than lie before its contents, one behind the other.
-
-        The end of the stream of messages takes 8 bytes, which some writers of files leave out.
-        """
-        pyarrow = require("pyarrow", caller="scan of Arrow files")
-        path = self.file.path
-        with pyarrow.memory_map(path) if self.file.is_local else self.file.open() as handle:
-            tail = handle.size() - len(self.MAGIC) - 4
-            handle.seek(tail)
-            contents = tail - int.from_bytes(handle.read(4), "little")
-            handle.seek(8)
-            if (
-                handle.read(4) != b"\xff\xff\xff\xff"
-            ):  # polars frames its messages in a way of its own
-                return
-            handle.seek(8)
-            messages = ipc.MessageReader.open_stream(handle)
-            batches = 0
-            while handle.tell() < contents - 8:
-                message = messages.read_next_message()
-                batches += message.type == "record batch"
-            if batches != self.batches or handle.tell() > contents:
-                raise ValueError("its contents lack a message")
-
-    def pieces(self, rows: int) -> Iterator[_Piece]:
-        """Batches; the rows of each are known only once it is read: a share of the size stands for them."""
-        ipc = require("pyarrow.ipc", caller="scan of Arrow files")
-        if self.is_stream:
-            yield _Piece(self.file.size // 16, lambda columns: self._stream(ipc, columns))
+            self.pieces = [_Piece(self.file.size // 16, partial(self._stream, ipc))]
             return
 
-        def read(number: int, columns: list[str]) -> Iterator[Any]:
+        def read(number: int, columns: list[str], most: int) -> Iterator[Any]:
             fields = [self.schema.get_field_index(name) for name in columns]
             options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
             with self.file.open() as handle:
                 yield ipc.open_file(handle, options=options).get_batch(number)
 
-        for number in range(self.batches):
-            size = self.file.size // (16 * self.batches)
-            yield _Piece(size, partial(read, number))
+        reader = ipc.open_file(self.file.open())
+        self.schema, batches = reader.schema, reader.num_record_batches
+        size = self.file.size // (16 * max(batches, 1))
+        self.pieces = [_Piece(size, partial(read, number)) for number in range(batches)]
 
-    def _stream(self, ipc: Any, columns: list[str]) -> Iterator[Any]:
+    def _stream(self, ipc: Any, columns: list[str], most: int) -> Iterator[Any]:
         """Batches of a stream, up to its end: Arrow takes the end of the file for that of the stream."""
         with self.file.stream() as handle:
             for batch in ipc.open_stream(handle):
@@ -245,18 +170,13 @@ class OrcFile(_ColumnarFile):
 
     def open(self) -> None:
         """Read the schema."""
-        self.reader = require("pyarrow.orc", caller="scan of ORC").ORCFile(self.file.open())
-        self.schema = self.reader.schema
-
-    def pieces(self, rows: int) -> Iterator[_Piece]:
-        """Stripes."""
         orc = require("pyarrow.orc", caller="scan of ORC")
 
-        def read(stripe: int, columns: list[str]) -> Iterator[Any]:
+        def read(stripe: int, columns: list[str], most: int) -> Iterator[Any]:
             with self.file.open() as handle:
                 yield orc.ORCFile(handle).read_stripe(stripe, columns)
 
-        stripes = self.reader.nstripes
-        for stripe in range(stripes):
-            size = self.reader.nrows // stripes
-            yield _Piece(size, partial(read, stripe))
+        reader = orc.ORCFile(self.file.open())
+        self.schema, stripes = reader.schema, reader.nstripes
+        size = reader.nrows // max(stripes, 1)
+        self.pieces = [_Piece(size, partial(read, stripe)) for stripe in range(stripes)]

@@ -14,12 +14,11 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 from calibrant._optional import require
-from calibrant.errors import InputError, MissingDependency, invalid, show_value
+from calibrant.errors import CalibrantError, InputError, MissingDependency, invalid, show_value
 from calibrant.io.request import Request, require_columns
 
 __all__ = [
     "DataFile",
-    "GroupTypes",
     "Job",
     "OpenFile",
     "damaged_file",
@@ -70,20 +69,14 @@ class OpenFile(Protocol):
     def names(self) -> list[str]:
         """Names of the columns."""
 
-    def jobs(self, request: Any, groups: Any) -> Iterator[Job]:
-        """Jobs in a fixed order; `groups` takes note of the types of the grouping columns."""
+    def jobs(self, request: Any) -> Iterator[Job]:
+        """Jobs in a fixed order."""
 
     def table(self) -> Any:
         """All columns and rows as an Arrow table."""
 
 
-@dataclass(frozen=True)
-class _Format:
-    opened: type[OpenFile]
-    endings: tuple[str, ...]
-
-
-_FORMATS: dict[str, _Format] = {}
+_FORMATS: dict[str, tuple[type[OpenFile], tuple[str, ...]]] = {}
 _MODULES = ("columnar", "text")
 """Modules of this package that register formats."""
 
@@ -98,22 +91,21 @@ def file_format(name: str, *endings: str) -> Callable[[Any], Any]:
     """
 
     def register(opened: Any) -> Any:
-        _FORMATS[name] = _Format(opened, endings)
+        _FORMATS[name] = opened, endings
         return opened
 
     return register
 
 
-def formats() -> Mapping[str, _Format]:
-    """Formats by name."""
+def formats() -> Mapping[str, tuple[type[OpenFile], tuple[str, ...]]]:
+    """Readers and endings of the formats by name."""
     for module in _MODULES:
         importlib.import_module(f"calibrant.io.{module}")
     return _FORMATS
 
 
-def known_endings() -> list[str]:
-    """Endings of the files that can be read."""
-    return [ending for each in formats().values() for ending in each.endings]
+def _supported() -> str:
+    return f"Supported: {', '.join(e for _, endings in formats().values() for e in endings)}."
 
 
 @dataclass(frozen=True)
@@ -139,16 +131,11 @@ class DataFile:
     def opened(self) -> OpenFile:
         """The file as its format reads it; whatever is wrong with it becomes an InputError."""
         with damaged_file(self):
-            return _FORMATS[self.format].opened(self)
-
-    @property
-    def is_local(self) -> bool:
-        """On this machine."""
-        return bool(self.filesystem.type_name == "local")
+            return _FORMATS[self.format][0](self)
 
     def identity(self) -> list[Any]:
         """Size, times and other marks that tell a file from one that takes its place."""
-        if self.is_local:
+        if self.filesystem.type_name == "local":
             return _local_identity(self.path)
         remote = self.filesystem.handler.fs
         remote.invalidate_cache()
@@ -169,10 +156,10 @@ def damaged_file(file: DataFile) -> Iterator[None]:
     """Errors of readers on damaged bytes, of whatever kind, as InputError with the name of the file."""
     try:
         yield
-    except InputError as error:
-        raise error if error.file is not None else error.at(file=file.path) from error
     except MissingDependency:
         raise
+    except InputError as error:
+        raise error if error.file is not None else error.at(file=file.path) from error
     except Exception as error:
         raise InputError(
             f"{file.path} is not a complete {file.format} file that can be read: "
@@ -186,31 +173,6 @@ def damaged_file(file: DataFile) -> Iterator[None]:
 
 JOB_ROWS, GROUPED_JOB_ROWS = 1 << 22, 1 << 19
 """Rows that are worth a thread's while; those in groups are sorted, and their sums wait in memory."""
-
-
-class GroupTypes:
-    """Types of the grouping columns: the same in all files of a scan."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, tuple[Any, str]] = {}
-
-    def require(self, file: DataFile, types: Mapping[str, Any]) -> None:
-        """Refuse a file with a column of another type than in the files before."""
-        pyarrow = require("pyarrow", caller="scan")
-        for name, kind in types.items():
-            kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-            kind = pyarrow.string() if str(kind) == "string_view" else kind
-            first, path = self._seen.setdefault(name, (kind, file.path))
-            both = (pyarrow.schema([(name, one)]) for one in (first, kind))
-            try:
-                merged = pyarrow.unify_schemas(both, promote_options="permissive")
-            except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
-                raise InputError(
-                    f"Column {name!r} must be of one type in all files; it is {first} in {path} and "
-                    f"{kind} in {file.path}.",
-                    file=file.path,
-                ) from error
-            self._seen[name] = merged.types[0], path
 
 
 def layout(
@@ -231,9 +193,8 @@ def jobs_of(files: Sequence[DataFile], request: Request) -> Iterator[Job]:
     """Jobs for files of one format, in a fixed order; neighbouring small ones are joined."""
     request.require_names()
     largest = GROUPED_JOB_ROWS if request.by else JOB_ROWS
-    types = GroupTypes()
     waiting: list[Job] = []
-    for job in (job for file in files for job in file.opened().jobs(request, types)):
+    for job in (job for file in files for job in file.opened().jobs(request)):
         waiting.append(job)
         if job.rows is None or sum(each.rows or 0 for each in waiting) >= largest:
             yield _joined(waiting)
@@ -267,22 +228,17 @@ def find_files(
     for item in given:
         pattern = os.fspath(item)
         try:
-            place, files = _find(pattern, ours)
+            for place, file in _find(pattern, ours):
+                found.setdefault(place, file)
+        except CalibrantError:
+            raise
         except (
             OSError,
             ValueError,
         ) as error:  # a NUL, a circle of links, a store that is not there
-            if isinstance(error, InputError | MissingDependency):
-                raise
             reason = getattr(error, "strerror", None) or show_value(str(error))
-            raise InputError(
-                f"`data` must name files that can be read; {show_value(pattern)}: {reason}.",
-                argument="data",
-                file=pattern,
-            ) from error
-        for file in files:
-            name = os.path.normcase(os.path.abspath(file.path)) if place is None else file.path
-            found.setdefault((place, name), file)
+            message = f"`data` must name files that can be read; {show_value(pattern)}: {reason}."
+            raise InputError(message, argument="data", file=pattern) from error
     files = _with_partitions(list(found.values()))
     kinds = sorted({file.format for file in files})
     if len(kinds) > 1:
@@ -296,8 +252,7 @@ def find_files(
             raise invalid("sep", "be one character", separator)
         if kinds != ["csv"]:
             raise InputError(f"`sep` is for CSV; these files are {kinds[0]}.", argument="sep")
-        files = [replace(file, separator=separator) for file in files]
-    return files
+    return [replace(file, separator=separator) for file in files]
 
 
 def short_names(files: Sequence[DataFile]) -> list[str]:
@@ -306,12 +261,21 @@ def short_names(files: Sequence[DataFile]) -> list[str]:
     return short if len(set(short)) == len(short) else [file.path for file in files]
 
 
-def _find(pattern: str, ours: str | None) -> tuple[Any, list[DataFile]]:
-    """Files that a pattern names, and where they lie: None is this machine."""
-    place, filesystem, paths = (_remote if "://" in pattern else _local)(pattern, ours)
+def _find(pattern: str, ours: str | None) -> Iterator[tuple[Any, DataFile]]:
+    """Files that a pattern names, each with what tells it from all others."""
+    arrow = require("pyarrow.fs", caller="scan")
+    remote, path = _remote(pattern) if "://" in pattern else (None, pattern)
+    if remote is None:
+        filesystem = arrow.LocalFileSystem()
+        paths = _local_paths(os.path.expanduser(path), ours)
+    else:
+        filesystem = arrow.PyFileSystem(arrow.FSSpecHandler(remote))
+        if remote.isdir(path):
+            paths = _data_of(path, remote.find(path), ours)
+        else:
+            paths = sorted(remote.glob(path)) if glob.has_magic(path) else [path]
     infos = filesystem.get_file_info(paths)
-    files = [_described(info, filesystem) for info in infos if info.is_file]
-    if not files:
+    if not any(info.is_file for info in infos):
         folders = any(info.type.name == "Directory" for info in infos)
         inside = pattern.rstrip("/") + "/**/*.parquet"
         raise InputError(
@@ -319,72 +283,72 @@ def _find(pattern: str, ours: str | None) -> tuple[Any, list[DataFile]]:
             f"{'nothing but folders' if folders else 'nothing'}.",
             argument="data",
             file=pattern,
-            hint=f"Go on into them, such as with {inside!r}."
-            if folders
-            else f"Supported: {', '.join(known_endings())}.",
+            hint=f"Go on into them, such as with {inside!r}." if folders else _supported(),
         )
-    return place, files
+    for info in infos:
+        if info.is_file:
+            name = os.path.normcase(os.path.abspath(info.path)) if remote is None else info.path
+            kind, compression = _format(info.path)
+            if kind is None:
+                raise InputError(
+                    f"The ending of {show_value(info.path)} must say its format.",
+                    argument="data",
+                    file=info.path,
+                    hint=_supported(),
+                )
+            yield (remote, name), DataFile(info.path, kind, compression, info.size or 0, filesystem)
 
 
-def _local(pattern: str, ours: str | None) -> tuple[None, Any, list[str]]:
-    filesystem = require("pyarrow.fs", caller="scan").LocalFileSystem()
-    pattern = os.path.expanduser(pattern)
+def _remote(address: str) -> tuple[Any, str]:
+    """Store of fsspec behind an address, None where it is this machine, and the path there."""
+    fsspec = require("fsspec.core", caller="scan of a remote path")
+    try:
+        remote, path = fsspec.url_to_fs(address)
+    except ImportError as error:
+        raise MissingDependency(
+            f"A scan of {address!r} needs a package that is not installed: {error}."
+        ) from error
+    return (None if "file" in remote.protocol else remote), path
+
+
+def _local_paths(pattern: str, ours: str | None) -> list[str]:
     try:
         os.stat(pattern)
     except FileNotFoundError:
-        return None, filesystem, sorted(glob.glob(pattern, recursive=True))
-    if os.path.isdir(pattern):
-        paths = glob.glob(os.path.join(glob.escape(pattern), "**", "*"), recursive=True)
-        files = (path for path in paths if not os.path.isdir(path))
-        return None, filesystem, _data_of(pattern, files, ours)
-    return None, filesystem, [pattern]
-
-
-def _remote(pattern: str, ours: str | None) -> tuple[Any, Any, list[str]]:
-    fsspec = require("fsspec.core", caller="scan of a remote path")
-    arrow = require("pyarrow.fs", caller="scan")
-    try:
-        remote, path = fsspec.url_to_fs(pattern)
-    except ImportError as error:
-        raise MissingDependency(
-            f"A scan of {pattern!r} needs a package that is not installed: {error}."
-        ) from error
-    named = remote.protocol
-    if "file" in ((named,) if isinstance(named, str) else named):
-        return _local(path, ours)
-    filesystem = arrow.PyFileSystem(arrow.FSSpecHandler(remote))
-    if remote.isdir(path):
-        return remote, filesystem, _data_of(path, remote.find(path), ours)
-    return remote, filesystem, sorted(remote.glob(path)) if glob.has_magic(path) else [path]
+        return sorted(glob.glob(pattern, recursive=True))
+    if not os.path.isdir(pattern):
+        return [pattern]
+    inside = os.path.join(glob.escape(pattern), "**", "*")
+    paths = glob.glob(inside, recursive=True, include_hidden=True)
+    return _data_of(pattern, (path for path in paths if not os.path.isdir(path)), ours)
 
 
 def _data_of(folder: str, files: Iterable[str], ours: str | None) -> list[str]:
     """Files of a folder but the hidden ones (such as `_SUCCESS`); refuses other data."""
-    files = list(files)
-    for log, table in TABLE_LOGS.items():
-        if any(f"/{log}/" in f"/{path[len(folder) :]}" for path in files):
+    shown, unknown = [], []
+    for path in sorted(files):
+        parts = [part for part in path[len(folder) :].split("/") if part]
+        log = next((TABLE_LOGS[part] for part in parts if part in TABLE_LOGS), None)
+        if log is not None:
             raise InputError(
-                f"{folder} is a {table} table, whose log in {log!r} says which files still count.",
+                f"{folder} is a {log} table, whose log, {parts[0]!r}, says which files still count.",
                 argument="data",
                 hint="Open it with its own package, and pass what it gives, such as an Arrow dataset.",
             )
-    shown = [
-        path
-        for path in sorted(files)
-        if not any(part.startswith((".", "_")) for part in path[len(folder) :].split("/") if part)
-        and (ours is None or os.path.abspath(path) != ours)
-    ]
-    unknown = [path for path in shown if os.path.splitext(path.lower())[1] in OTHER_DATA]
+        if any(part.startswith((".", "_")) for part in parts) or os.path.abspath(path) == ours:
+            continue
+        if os.path.splitext(path.lower())[1] in OTHER_DATA:
+            unknown.append(os.path.relpath(path, folder))
+        elif _format(path)[0] is not None:
+            shown.append(path)
     if unknown:
-        names = ", ".join(os.path.relpath(path, folder) for path in unknown[:5])
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         raise InputError(
-            f"Files in {folder} cannot be read: {names}{more}.",
+            f"Files in {folder} cannot be read: {', '.join(unknown[:5])}{more}.",
             argument="data",
-            hint=f"Supported: {', '.join(known_endings())}. Choose files with a glob, such as "
-            "folder/**/*.parquet.",
+            hint=f"{_supported()} Choose files with a glob, such as folder/**/*.parquet.",
         )
-    return [path for path in shown if _format(path)[0] is not None]
+    return shown
 
 
 def _format(path: str) -> tuple[str | None, str | None]:
@@ -392,19 +356,8 @@ def _format(path: str) -> tuple[str | None, str | None]:
     stem, ending = os.path.splitext(path.lower())
     compression = COMPRESSION_OF.get(ending)
     ending = os.path.splitext(stem)[1] if compression else ending
-    names = (name for name, each in formats().items() if ending in each.endings)
+    names = (name for name, (_, endings) in formats().items() if ending in endings)
     return next(names, None), compression
-
-
-def _described(info: Any, filesystem: Any) -> DataFile:
-    kind, compression = _format(info.path)
-    if kind is None:
-        raise InputError(
-            f"The ending of {show_value(info.path)} must say its format: {', '.join(known_endings())}.",
-            argument="data",
-            file=info.path,
-        )
-    return DataFile(info.path, kind, compression, info.size or 0, filesystem)
 
 
 def _with_partitions(files: list[DataFile]) -> list[DataFile]:

@@ -337,6 +337,8 @@ def _scan_files(
     note = None if checkpoint is None else Checkpoint(checkpoint, request, files)
     with unchanged(files):
         done = _sum(files, request, total, note, threads, progress)
+    if isinstance(total, GroupTotal):
+        total.require_one_type()
     if note and note.done != done:
         try:
             note.save(done, total)

@@ -15,7 +15,7 @@ from calibrant.data.cell_sums import Columns, require_room
 from calibrant.data.rows import LEAST_TOTAL_WEIGHT, REASONS, Rows, refusal
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, Stacked
-from calibrant.errors import InputError, InvalidRows, TooFewRows
+from calibrant.errors import InputError, InvalidRows, TooFewRows, show_value
 from calibrant.io.group_keys import Key, place_of, sort_key
 from calibrant.io.predictions import Piece, labels_of, pieces_of, require_two_labels
 from calibrant.io.request import Request, no_rows
@@ -415,6 +415,21 @@ class GroupTotal:
         self._places = _inserted(self._places, at, is_old, places)
         for k, values in enumerate(columns):
             self._sums[k] = _inserted(self._sums[k], at, is_old, values)
+
+    def require_one_type(self) -> None:
+        """Refuse groups of several types in one column, such as 1 in one file and "1" in another."""
+        for name, values in zip(self.request.by, zip(*self.index, strict=True), strict=False):
+            kinds: dict[str, Any] = {}
+            for value in values:
+                is_number = isinstance(value, int | float) and not isinstance(value, bool)
+                kinds.setdefault("number" if is_number else type(value).__name__, value)
+            kinds.pop("NoneType", None)
+            if len(kinds) > 1:
+                raise InputError(
+                    f"Column {name!r} must hold values of one type; it has "
+                    f"{' and '.join(map(show_value, kinds.values()))}.",
+                    argument="by",
+                )
 
     def merge(self) -> tuple[Integers, list[NDArray[Any]]]:
         """All sums, sorted by group (in order of appearance) and slot."""
