@@ -77,7 +77,7 @@ def _squares(p: np.ndarray, y: np.ndarray) -> None:
 
 
 def _moments(p: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
-    table = np.zeros((2048, 8))
+    table = np.zeros((2049, 8))
     _compiled("data._fill").add_moments(p, y, weights, False, 0.0, 2048.0, table)
 
 

@@ -296,10 +296,10 @@ def try_case(case: Case) -> str | None:
     """What is wrong with how the call ends, or None."""
 
     def late(*_: object) -> None:
-        raise TimeoutError(f"more than {SECONDS} s")
+        raise TimeoutError(f"more than {SECONDS} s of processor time")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(SECONDS)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -316,8 +316,8 @@ def try_case(case: Case) -> str | None:
         place = _place(error)
         return f"{case}: {type(error).__name__} at {place}: {str(error)[:80]!r}"
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
     return None
 
 

@@ -56,7 +56,7 @@ def add_moments(
     start: float,
     cells_per_unit: float,
     moments: Floats,
-) -> tuple[int, float, float]: ...
+) -> int: ...
 def fill_classes(
     probs: NDArray[np.floating],
     labels: Integers,

@@ -345,12 +345,12 @@ def add_moments(const probability[::1] p, const label[::1] y, const double[::1] 
     """Add each row's residual p - y (times its weight) to the moments 0 ... 7 of its cell.
 
     `moments[j]` are those about the middle of the cell that starts at `start` + j / `cells_per_unit`, in
-    units of its width. An empty `w` means that every weight is 1. Returns the first row that breaks a
-    rule, or -1, and the sums of the weights and of |p - y| times the weight.
+    units of its width; its last row gets the sums of the weights and of |p - y| times the weight. An empty
+    `w` means that every weight is 1. Returns the first row that breaks a rule, or -1.
     """
     cdef:
         Py_ssize_t n = p.shape[0], i, invalid = -1
-        size_t cells = <size_t>moments.shape[0]
+        size_t cells = <size_t>moments.shape[0] - 1
         double residual, weight = 1.0, outcome, total = 0.0, absolute = 0.0
         bint weighted = w.shape[0] > 0
         const probability *probs = &p[0]
@@ -379,7 +379,9 @@ def add_moments(const probability[::1] p, const label[::1] y, const double[::1] 
                 total += weight
                 absolute += fabs(residual)
                 add_residual(table, cells, (<double>probs[i] - start) * cells_per_unit, residual)
-    return invalid, total, absolute
+    moments[cells, 0] += total
+    moments[cells, 1] += absolute
+    return invalid
 
 
 def fill_classes(const probability[:, ::1] probs, const int64_t[::1] labels, int log2_cells,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -47,8 +48,8 @@ SQUARE_BITS = 22
 _NO_WEIGHTS = np.empty(0)
 _NO_WORDS = np.empty(0, np.uint64)
 Floats = NDArray[np.float64]
-Add = Callable[[Any, Any, Any, Floats], int]
-"""Loop over a block (p, y, weights) into a table; the first invalid row, or -1."""
+Add = Callable[..., int]
+"""Loop over a block (p, y, weights, moments=table); the first invalid row, or -1."""
 
 
 class Outline(NamedTuple):
@@ -129,7 +130,7 @@ def _summed(pairs: Rows, add: Add, shape: tuple[int, int]) -> Floats:
     def add_range(rows: range) -> tuple[Floats, int]:
         table = np.zeros(shape)
         for start, p, y, weight in pairs.blocks(rows):
-            invalid = add(p, y, _NO_WEIGHTS if weight is None else weight, table)
+            invalid = add(p, y, _NO_WEIGHTS if weight is None else weight, moments=table)
             if invalid >= 0:
                 return table, start + invalid
         return table, -1
@@ -182,12 +183,7 @@ def residual_moments(
     Returns them with the sums of the weights and of |p - y| times the weight. One pass over the rows;
     the first row that breaks a rule is refused.
     """
-
-    def add(p: Any, y: Any, weights: Any, sums: Floats) -> int:
-        invalid, *more = add_moments(p, y, weights, pairs.soft, start, cells / length, sums[:cells])
-        sums[cells, :2] += more
-        return invalid
-
+    add = partial(add_moments, soft=pairs.soft, start=start, cells_per_unit=cells / length)
     sums = _summed(pairs, add, (cells + 1, 8))
     total, absolute = sums[cells, :2].tolist()
     if not total >= LEAST_TOTAL_WEIGHT:
@@ -202,8 +198,8 @@ def sums_of_squares(pairs: Rows, log2_cells: int) -> Floats:
     """
     slots = 2 * ((1 << log2_cells) + 1)
 
-    def add(p: Any, y: Any, _: Any, sums: Floats) -> int:
-        return add_squares(p, y, log2_cells, np.zeros((slots, 2), np.uint64), sums)
+    def add(p: Any, y: Any, _: Any, moments: Floats) -> int:
+        return add_squares(p, y, log2_cells, np.zeros((slots, 2), np.uint64), moments)
 
     return _summed(pairs, add, (slots, 3))
 

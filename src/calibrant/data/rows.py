@@ -628,17 +628,19 @@ def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
 
 def require_same_index(**columns: Any) -> None:
     """Refuse columns of pandas that are as long as each other and name their rows differently."""
-    indexes: dict[str, Any] = {name: getattr(one, "index", None) for name, one in columns.items()}
-    indexed = [name for name, index in indexes.items() if hasattr(index, "equals")]
-    for name in indexed[1:]:
-        first, index = indexed[0], indexes[name]
-        if len(indexes[first]) == len(index) and not indexes[first].equals(index):
+    first, index = "", None
+    for name, column in columns.items():
+        own: Any = getattr(column, "index", None)
+        if not hasattr(own, "equals"):
+            continue
+        if index is not None and len(index) == len(own) and not index.equals(own):
             raise InputError(
                 f"`{first}` and `{name}` have different indexes.",
                 argument=name,
                 hint=f"Pass `{name}.loc[{first}.index]` to match rows by index, or "
                 f"`{name}.to_numpy()` where they are in the same order.",
             )
+        first, index = (name, own) if index is None else (first, index)
 
 
 def require_label(labels: str, pos_label: Any) -> None:

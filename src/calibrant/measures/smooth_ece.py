@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from calibrant._arguments import require_positive
+from calibrant._arguments import require_number
 from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
@@ -206,34 +206,25 @@ def smooth_ece_result(
     reading: InputOptions = options
     if data is not None:
         y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options, scale=scale)
-    require_positive("tolerance", tolerance)
+    require_number("tolerance", tolerance, 0.0)
     if bandwidth is not None:
-        require_positive("bandwidth", bandwidth)
+        require_number("bandwidth", bandwidth, 0.0)
     if scale is not None:
         as_scale(scale, base_rate=0.5)
+    residuals: Residuals
     if isinstance(y_true, Sketch):
-        sketch = as_sketch(y_true, y_prob, scale=scale, **reading)
-        cells = SketchResiduals(sketch, bandwidth)
-        return _measured(cells, sketch, sketch.scale, bandwidth, tolerance)
-    pairs = as_rows(y_true, y_prob, **reading)
-    chosen = PROBABILITY
-    if scale is not None and scale not in (PROBABILITY, PROBABILITY.name):
-        pairs.require_valid()
-        chosen = as_scale(scale, base_rate=pairs.base_rate)
-    if chosen == PROBABILITY:
-        return _measured(RowResiduals(pairs, bandwidth), pairs, chosen, bandwidth, tolerance)
-    line = LineResiduals(pairs, chosen, bandwidth)
-    return _measured(line, pairs, chosen, bandwidth, tolerance)
-
-
-def _measured(
-    residuals: Residuals,
-    data: Sketch | Rows,
-    scale: Scale,
-    bandwidth: float | None,
-    tolerance: float,
-) -> SmoothECE:
-    """At the fixed point, or at a bandwidth."""
+        rows: Sketch | Rows = as_sketch(y_true, y_prob, scale=scale, **reading)
+        chosen = y_true.scale
+        residuals = SketchResiduals(y_true, bandwidth)
+    else:
+        rows = as_rows(y_true, y_prob, **reading)
+        if scale is None or scale in (PROBABILITY, PROBABILITY.name):
+            chosen = PROBABILITY
+            residuals = RowResiduals(rows, bandwidth)
+        else:
+            rows.require_valid()
+            chosen = as_scale(scale, base_rate=rows.base_rate)
+            residuals = LineResiduals(rows, chosen, bandwidth)
     if bandwidth is None:
         fixed = solve(residuals, tolerance=tolerance)
         last, evaluations = fixed.last, fixed.evaluations
@@ -244,21 +235,15 @@ def _measured(
         last = evaluate(residuals, width, tolerance=tolerance)
         value, evaluations, solver = last.value, 1, 0.0
         total = min(last.error, max(value, 1.0 - value))
-    certificate = Certificate(
-        total,
-        min(last.binning, 1.0),
-        min(last.quadrature, 1.0),
-        min(last.rounding, 1.0),
-        min(solver, 1.0),
-    )
+    terms = (last.interpolation + last.inherent, last.quadrature, last.rounding, solver)
     return SmoothECE(
         value=value,
         bandwidth=width,
-        certificate=certificate,
+        certificate=Certificate(total, *(min(term, 1.0) for term in terms)),
         evaluations=evaluations,
-        n=data.n,
-        dropped=data.dropped,
-        scale=scale.name,
+        n=rows.n,
+        dropped=rows.dropped,
+        scale=chosen.name,
     )
 
 

@@ -149,10 +149,12 @@ class RowResiduals:
         seen = outline_of(pairs, step)
         widest = seen.absolute if bandwidth is None else bandwidth
         self.size = seen.absolute
-        self.guess = max(
-            noise(seen.high - seen.low, seen.absolute, pairs.n),
-            shown_by_bins(seen.coarse, seen.absolute, pairs.n / step),
+        self.guess = starting_bandwidth(
+            seen.high - seen.low,
+            seen.absolute,
+            pairs.n,
             abs(seen.bias) if step == 1 else 0.0,
+            (seen.coarse, pairs.n / step),
         )
         self._sums: Floats | None = None
         self._exact = False
@@ -182,8 +184,11 @@ class RowResiduals:
         """
         pairs, skew = self._pairs, None
         total, summands = float(pairs.n), pairs.n
-        log2_summed = self._log2_summed(cells)
-        if log2_summed:
+        # Four to a cell of the grid at least, or the bound would hardly do; more where they cost little.
+        finer = math.ceil(math.log2(4.0 * cells / self.length))
+        log2_summed = max(finer, min(12, pairs.n.bit_length() - 8))
+        worth = not (self._exact or pairs.fractional) and log2_summed <= MOST_LOG2_SUMMED
+        if worth and pairs.n >= ROWS_WORTH_A_CELL * max(4 * cells, 1 << log2_summed):
             moments, absolute, summands, skew = self._from_sums(cells, log2_summed)
         else:
             moments, total, absolute = residual_moments(pairs, cells, self._start, self.length)
@@ -197,20 +202,6 @@ class RowResiduals:
             window=self.length,
         )
         return Spectrum(Transform(moments, 1.0 / total), error, self.length)
-
-    def _log2_summed(self, cells: int) -> int:
-        """Cells of [0, 1] in which to sum up the rows first: as a power of two, or 0 for none.
-
-        Four to a cell of the grid at least, or the bound would hardly do; more where they cost little.
-        """
-        pairs = self._pairs
-        if pairs.n < 4 * cells * ROWS_WORTH_A_CELL or self._exact or pairs.fractional:
-            return 0
-        log2_cells = max(
-            math.ceil(math.log2(4.0 * cells / self.length)), min(12, pairs.n.bit_length() - 8)
-        )
-        worth = pairs.n >= ROWS_WORTH_A_CELL << log2_cells
-        return log2_cells if worth and log2_cells <= MOST_LOG2_SUMMED else 0
 
     def _from_sums(self, cells: int, log2_cells: int) -> tuple[Floats, float, int, Skew]:
         """Moments, Σ|p - y|, how many numbers were added up at most, and what the sums leave open."""
@@ -273,7 +264,7 @@ class LineResiduals:
         # No fixed point lies beyond the mean absolute residual.
         self.narrow(max(self.size, SMALLEST_BANDWIDTH) if bandwidth is None else bandwidth)
         bias = abs(float(self._residual.sum()))
-        self.guess = max(bias, noise(self.length, self.size, pairs.n))
+        self.guess = starting_bandwidth(self.length, self.size, pairs.n, bias)
 
     def narrow(self, widest: float) -> None:
         """Leave no more room at the ends and in gaps than bandwidths up to `widest` need."""
@@ -335,23 +326,16 @@ class SketchResiduals:
         bias, self.size, coarse = outline_of_cells(
             cells, weights, self._predictions, float(sketch.nodes), step
         )
-        self.guess = max(
-            self._noise(),
-            shown_by_bins(coarse, self.size, sketch.n / step),
-            abs(bias) if step == 1 else 0.0,
-        )
-        self.narrow(self.guess if bandwidth is None else bandwidth)
-
-    def _noise(self) -> float:
-        """Bandwidth by `noise` of rows from the first to the last, less what is far from all."""
-        sketch, cells = self._sketch, self._sketch.cells
-        width = sketch.scale.length / sketch.nodes
+        width = scale.length / sketch.nodes
         reach = width * (min(int(cells[-1]) + 1, sketch.nodes) - int(cells[0]))
-        calm = noise(reach, self.size, sketch.n)
-        if cells.size > SAMPLED_CELLS:  # of so many hardly any is far from all others
-            return calm
-        near = np.minimum(np.diff(cells), WIDTHS_OF_KERNEL * calm / width)
-        return noise(min(reach, width * float(near.sum() + 1.0)), self.size, sketch.n)
+        if cells.size <= SAMPLED_CELLS:  # of more hardly any is far from all others
+            calm = starting_bandwidth(reach, self.size, sketch.n)
+            near = np.minimum(np.diff(cells), WIDTHS_OF_KERNEL * calm / width)
+            reach = min(reach, width * float(near.sum() + 1.0))
+        mean = abs(bias) if step == 1 else 0.0
+        bins = coarse, sketch.n / step
+        self.guess = starting_bandwidth(reach, self.size, sketch.n, mean, bins)
+        self.narrow(self.guess if bandwidth is None else bandwidth)
 
     def _at_means_and_ends(self) -> Floats:
         """Predictions at the mean of each (cell, label), and at both ends of each cell: [m, 4]."""
@@ -423,23 +407,33 @@ class SketchResiduals:
         """A sketch does not know where exactly its rows meet."""
 
 
-def noise(reach: float, size: float, n: int) -> float:
-    """A bandwidth that calibrated rows hardly stay below: less than the noise of n of them.
+def starting_bandwidth(
+    reach: float, size: float, n: int, bias: float = 0.0, bins: tuple[float, float] = (0.0, 1.0)
+) -> float:
+    """Bandwidth below which the fixed point hardly lies.
 
     For predictions with density p, SmoothECE of calibrated rows is about (I² / (π^{3/2} n))^{1/3} with
-    I = ∫ √(p(t) t(1-t)) dt; I² is at most their range times E[f(1-f)], half the mean absolute residual.
+    I = ∫ √(p(t) t(1-t)) dt; I² is at most their range times E[f(1-f)], half the mean absolute residual. It is
+    no less than the absolute mean residual. Nor is it much less than the error in eight bins of some rows, if
+    that is twice what calibrated rows show, Σ √(2/π · variance), and within a bin.
+
+    Parameters
+    ----------
+    reach : float
+        Range of the rows.
+    size : float
+        Mean absolute residual.
+    n : int
+        Number of rows.
+    bias : float
+        Absolute mean residual, where it is known.
+    bins : float, float
+        Error in eight bins, and of how many rows.
     """
-    return 0.75 * math.cbrt(max(reach, 1e-3) * 0.5 * max(size, SMALLEST_SIZE) / (5.57 * n))
-
-
-def shown_by_bins(error: float, size: float, n: float) -> float:
-    """A bandwidth below which the fixed point hardly lies, by the error in eight bins of n rows.
-
-    It tells nothing unless it is twice what calibrated rows show, Σ √(2/π · variance), and nothing of
-    bandwidths wider than a bin.
-    """
-    calm = 0.8 * math.sqrt(8 * 0.5 * size / n)
-    return 0.6 * min(error, 0.1) if error > 2.0 * calm else 0.0
+    noise = 0.75 * math.cbrt(max(reach, 1e-3) * 0.5 * max(size, SMALLEST_SIZE) / (5.57 * n))
+    error, rows = bins
+    calm = 0.8 * math.sqrt(8 * 0.5 * size / rows)
+    return max(noise, bias, 0.6 * min(error, 0.1) if error > 2.0 * calm else 0.0)
 
 
 def _cancelled(pairs: Rows) -> tuple[float, float, float]:

@@ -165,21 +165,18 @@ class BinningError(NamedTuple):
     spread: Spread | Skew | None = None
     window: float = 1.0
 
-    def interpolation(self, bandwidth: float) -> float:
-        """The part that more cells would make smaller."""
-        return INTERPOLATION * self.total_residual / (self.cells * bandwidth) ** 8
-
-    def inherent(self, bandwidth: float) -> float:
-        """The part that more cells would not change."""
-        bound = self.position * self.total_residual * SLOPE_NORMS[0] / bandwidth
+    def at(self, bandwidth: float) -> tuple[float, float]:
+        """The part that more cells would make smaller, and the part that they would not change."""
+        interpolation = INTERPOLATION * self.total_residual / (self.cells * bandwidth) ** 8
+        inherent = self.position * self.total_residual * SLOPE_NORMS[0] / bandwidth
         if self.margin < math.inf:
-            bound += self.mirrored(bandwidth)
+            inherent += self.mirrored(bandwidth)
         if self.spread is not None:
-            bound += self.spread.at(bandwidth * self.window, self.total_residual)
-        return bound
+            inherent += self.spread.at(bandwidth * self.window, self.total_residual)
+        return interpolation, inherent
 
     def mirrored(self, bandwidth: float) -> float:
-        """The part of that which more room around the rows would make smaller."""
+        """The part of the latter which more room around the rows would make smaller."""
         return 2.0 * self.total_residual * math.erfc(self.margin / (bandwidth * math.sqrt(2.0)))
 
     @property
@@ -197,11 +194,6 @@ class Evaluation(NamedTuple):
     inherent: float
     quadrature: float
     rounding: float
-
-    @property
-    def binning(self) -> float:
-        """The cost of the grid: the part that more cells would make smaller, and the rest."""
-        return self.interpolation + self.inherent
 
     @property
     def error(self) -> float:
@@ -226,18 +218,10 @@ class Spectrum(NamedTuple):
     error: BinningError
     length: float = 1.0
 
-    @property
-    def bias(self) -> float:
-        """The least that the absolute mean residual E[f - y] can be: no smECE is smaller."""
-        error, spread = self.error, self.error.spread
-        open_ = 0.0 if spread is None else spread.of_mean()
-        return abs(self.transform.bias) - open_ - error.rounding - 4.0 * EPSILON * error.cells
-
     def evaluate(self, bandwidth: float, *, tolerance: float = math.inf) -> Evaluation:
         """smECE at a bandwidth, on a mesh fine enough for a quadrature error of `tolerance`."""
         s = bandwidth / self.length
-        grid = self.error.interpolation(s) + self.error.inherent(s)
-        enough = max(tolerance, 0.1 * grid)  # no finer than the rest
+        enough = max(tolerance, 0.1 * sum(self.error.at(s)))  # no finer than the rest
         value, _, quadrature, rounding = self.transform.evaluate(s, enough)
         return self.evaluated(bandwidth, value, quadrature, rounding)
 
@@ -245,9 +229,8 @@ class Spectrum(NamedTuple):
         self, bandwidth: float, value: float, quadrature: float, rounding: float
     ) -> Evaluation:
         """Evaluation of the compiled solver at a bandwidth, with the cost of the grid."""
-        s, error = bandwidth / self.length, self.error
-        parts = error.interpolation(s), error.inherent(s), quadrature, rounding + error.rounding
-        return Evaluation(bandwidth, value, *parts)
+        grid = self.error.at(bandwidth / self.length)
+        return Evaluation(bandwidth, value, *grid, quadrature, rounding + self.error.rounding)
 
     def at_most(self, bandwidth: float) -> Evaluation:
         """A bound on smECE without a transform: what lies on the nodes, and what the grid costs."""
@@ -310,18 +293,13 @@ class Residuals(Protocol):
 
 
 class FixedPoint(NamedTuple):
-    """σ* with the interval that provably holds it, and the evaluation that settled it."""
+    """σ*, within how much of it the true one provably lies and below what, and the last evaluation."""
 
     value: float
-    low: float
+    certificate: float
     high: float
     last: Evaluation
     evaluations: int
-
-    @property
-    def certificate(self) -> float:
-        """The true σ* lies within this of `value`."""
-        return max(self.high - self.value, self.value - self.low)
 
 
 def solve(residuals: Residuals, *, tolerance: float) -> FixedPoint:
@@ -392,7 +370,19 @@ def _on_grid(
         length, start, floor, tolerance
     )
     last = spectrum.evaluated(sigma, value, quadrature, rounding)
-    return _certified(spectrum, last, tolerance, evaluations + more), coarse
+    low, high = _within(spectrum, last)
+    # Far below the width of a cell an evaluation proves little; a wider bandwidth may prove more.
+    wider, proofs = sigma, [last]
+    while high - low > tolerance and wider < 0.1 * length and last.error > 0.1 * wider:
+        wider *= 2.0
+        proofs.append(spectrum.evaluate(wider))
+        low, high = _within(spectrum, *proofs)
+    value = min(max(last.value, low), high)
+    if last.value < sigma * (1 - 1e-9):  # stopped at the floor
+        value = 0.5 * (low + high)
+    certificate = max(high - value, value - low)
+    evaluations += more + len(proofs) - 1
+    return FixedPoint(value, certificate, high, last, evaluations), coarse
 
 
 def _vanishing(spectrum: Spectrum, floor: float, evaluations: int) -> FixedPoint:
@@ -400,29 +390,16 @@ def _vanishing(spectrum: Spectrum, floor: float, evaluations: int) -> FixedPoint
     proofs = [spectrum.at_most(floor * 2.0**k) for k in range(16)]
     low, high = _within(spectrum, *proofs)
     best = min(proofs, key=lambda seen: max(seen.bandwidth, seen.value + seen.error))
-    return FixedPoint(0.5 * (low + high), low, high, best, evaluations + 1)
-
-
-def _certified(
-    spectrum: Spectrum, last: Evaluation, tolerance: float, evaluations: int
-) -> FixedPoint:
-    """smECE_σ falls with σ, so σ* lies between σ and smECE_σ, up to the proved error of the latter."""
-    low, high = _within(spectrum, last)
-    # Far below the width of a cell an evaluation proves little; a wider bandwidth may prove more.
-    wider, proofs = last.bandwidth, [last]
-    while high - low > tolerance and wider < 0.1 * spectrum.length and last.error > 0.1 * wider:
-        wider *= 2.0
-        proofs.append(spectrum.evaluate(wider))
-        low, high = _within(spectrum, *proofs)
-    value = min(max(last.value, low), high)
-    if last.value < last.bandwidth * (1 - 1e-9):  # stopped at the floor
-        value = 0.5 * (low + high)
-    return FixedPoint(value, low, high, last, evaluations + len(proofs) - 1)
+    return FixedPoint(0.5 * (low + high), 0.5 * (high - low), high, best, evaluations + 1)
 
 
 def _within(spectrum: Spectrum, *proofs: Evaluation) -> tuple[float, float]:
-    """Interval that holds σ* by all of these evaluations."""
-    low = max(spectrum.bias, 0.0)
+    """Interval that holds σ*: smECE_σ falls with σ, so σ* lies between σ and smECE_σ, up to its error."""
+    grid, spread = spectrum.error, spectrum.error.spread
+    unknown = 0.0 if spread is None else spread.of_mean()
+    # No smECE is smaller than the absolute mean residual.
+    low = abs(spectrum.transform.bias) - unknown - grid.rounding - 4.0 * EPSILON * grid.cells
+    low = max(low, 0.0)
     high = 1.0  # no error exceeds 1, so an interval up to 1 says that the grid tells nothing
     for seen in proofs:
         sigma, value, error = seen.bandwidth, seen.value, seen.error
@@ -446,4 +423,5 @@ def _where_residuals_cancel(
         return None
     low, high, rounding = ends
     proof = Evaluation(low, high, 0.0, 0.0, 0.0, rounding)
-    return FixedPoint(0.5 * (low + high), max(low - rounding, 0.0), high + rounding, proof, 1)
+    low, high = max(low - rounding, 0.0), high + rounding
+    return FixedPoint(0.5 * (low + high), 0.5 * (high - low), high, proof, 1)
