@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from tests.refusals import refused
 
+from calibrant.data.sketch import Sketch
 from calibrant.inference.projection import project
 
 
@@ -23,6 +24,10 @@ def test_without_a_reference_predictions_are_taken_to_be_calibrated():
     auc = roc_auc_score(np.tile([1, 0], p.size), rows, sample_weight=weight)
     assert found.auc.value == pytest.approx(auc, abs=1e-12)
     assert "not measured" in str(found)
+    exact = Sketch.from_counts([0.125, 0.5, 0.75], [80, 40, 80], [10, 20, 60])
+    found = project(exact, p)
+    assert found.accuracy.value == pytest.approx(np.maximum(p, 1 - p).mean(), abs=1e-12)
+    assert 0.0 <= found.auc.low <= found.auc.high <= 1.0
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.0])
@@ -70,5 +75,8 @@ def test_bad_input():
         project(None, [0.2, 1.2])
     with refused("reference"):
         project([0, 1, 1], [0.2])
+    weighted = Sketch.from_arrays([0, 1], [0.2, 0.7], sample_weight=[1.0, 2.0])
+    with refused("reference", holds="no weights"):
+        project(weighted, [0.2])
     with refused("threshold"):
         project(None, [0.2], threshold=2)

@@ -24,6 +24,7 @@ from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
 from calibrant.inference.quantiles import normal_quantile
+from calibrant.measures.result_record import Record
 
 __all__ = ["Projected", "Projection", "project"]
 
@@ -46,8 +47,8 @@ class Projected:
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
 
 
-@dataclass(frozen=True)
-class Projection:
+@dataclass(frozen=True, repr=False)
+class Projection(Record):
     """Expected performance of predictions without labels.
 
     Attributes
@@ -91,10 +92,6 @@ class Projection:
         lines = [f"expected, not measured: {basis}", ""]
         lines += [f"{name.replace('_', ' '):<12} {value}" for name, value in self.metrics.items()]
         return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON."""
-        return {**self.__dict__, **{k: dict(v.__dict__) for k, v in self.metrics.items()}}
 
 
 def project(
@@ -146,26 +143,22 @@ def project(
                 "`reference` must be a pair (y_true, y_prob), a Sketch or None.",
                 argument="reference",
             )
+        if isinstance(reference, Sketch) and reference.weighted:
+            raise InputError("`reference` must have no weights.", argument="reference")
         n_reference = known.n
         curve = _Curve.of(known, f)
         drift, drift_p_value = _kolmogorov_smirnov(known, now)
     mu = np.clip(f + curve.residual[curve.place], 0.0, 1.0)
     z = normal_quantile(0.5 + 0.5 * confidence)
 
-    def projected(value: float, slope: Floats) -> Projected:
+    def projected(value: float, slope: Floats, least: float = 0.0) -> Projected:
         """A metric, whose derivative by the mass of events in each cell is the slope."""
         by_bin = np.bincount(curve.place, slope * mass, curve.error.size)
         reach = z * float(np.hypot.reduce(by_bin * curve.error))
-        return Projected(value, value - reach, value + reach)
+        return Projected(value, max(value - reach, least), min(value + reach, 1.0))
 
-    metrics = (projected(*each) for each in _metrics(mu, f, mass, threshold))
-    rate, brier, accuracy, auc, net_benefit = metrics
     return Projection(
-        rate,
-        brier,
-        accuracy,
-        auc,
-        net_benefit,
+        *(projected(*each) for each in _metrics(mu, f, mass, threshold)),
         threshold,
         drift,
         drift_p_value,
@@ -217,8 +210,8 @@ class _Curve(NamedTuple):
         return cls(residual, error, own[nearest])
 
 
-def _metrics(mu: Floats, f: Floats, mass: Floats, threshold: float) -> list[tuple[float, Floats]]:
-    """Rate, Brier score, accuracy, AUC and net benefit, each with its derivative by the events of a cell."""
+def _metrics(mu: Floats, f: Floats, mass: Floats, threshold: float) -> list[tuple[Any, ...]]:
+    """Value of each metric, derivative by the events of a cell, and the least that the metric can be."""
     called = f >= threshold
     odds = threshold / (1.0 - threshold)
     rate = float(mu @ mass)
@@ -237,4 +230,4 @@ def _metrics(mu: Floats, f: Floats, mass: Floats, threshold: float) -> list[tupl
     pairs = max(rate * (1.0 - rate), 1e-300)
     area = float(events @ below) / pairs
     slope = (below - above - area * (1.0 - 2.0 * rate)) / pairs
-    return [*values[:3], (area, slope), values[3]]
+    return [*values[:3], (area, slope), (*values[3], -np.inf)]
