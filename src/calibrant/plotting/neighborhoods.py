@@ -1,9 +1,10 @@
 """Kernel neighbourhoods of predictions: the statistics of a reliability diagram, without a picture.
 
-Every row is spread over the axis by a reflected Gaussian kernel of a bandwidth of its own: the larger of
-SmoothECE's and the one at which its neighbourhood holds enough effective rows. At each position of a mesh
-the weighted means of prediction and outcome make a point of the curve. Where no row was widened, the mean
-absolute distance of the points from the diagonal, weighted by the share of rows, is SmoothECE.
+Every row is spread over the axis by a reflected Gaussian kernel of a bandwidth of its own: the largest of
+SmoothECE's, the one at which its neighbourhood holds enough effective rows, and the one from which on noise
+hardly turns the curve. At each position of a mesh the weighted means of prediction and outcome make a point.
+Where no row was widened, the mean absolute distance of the points from the diagonal, weighted by the share of
+rows, is SmoothECE.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.points import Points
+from calibrant.data.scales import Scale
 
 __all__ = [
     "Clumps",
@@ -23,7 +25,6 @@ __all__ = [
     "beta_quantiles",
     "clumps_outside",
     "curve_of",
-    "distinct_clumps",
     "rates",
     "runs",
     "wilson",
@@ -32,43 +33,25 @@ __all__ = [
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-EFFECTIVE_ROWS = 40.0
-"""Rows that a neighbourhood should hold where predictions are near one half: n p(1 - p) = 10, the usual rule
-for a rate to be nearly normal. Elsewhere more, as that rule asks, up to a sixth of the sample."""
-FEWEST_EFFECTIVE_ROWS, SAMPLE_SHARE = 20.0, 1 / 6
-"""Of small samples a sixth, at least this many: wider neighbourhoods would show no shape."""
-MOST_GROUPS, GROUP_ROWS = 5, 4
-"""Samples too small for a curve are shown as so many groups of so many rows."""
-ENOUGH = 0.4
-"""Share of the wanted rows below which no line is drawn."""
-ENOUGH_TIMES = 4.0
-"""Times the rows wanted at one half, beyond which a line never waits for more."""
+EFFECTIVE_ROWS, FEWEST_ROWS, SAMPLE_SHARE = 40.0, 20.0, 1 / 12
+"""Rows that a neighbourhood should hold: n p(1 - p) = 10 at one half, the usual rule for a rate to be nearly
+normal; of small samples a twelfth, at least half as many."""
+NOISE_SLOPE = 0.25
+"""Largest standard error of the curve's slope: that of a calibrated curve is 1, and noise seldom turns it."""
 WIDEST = 0.12
 """Widest bandwidth, as a share of the span of the predictions: a quarter of it lies within one bandwidth."""
-SPAN_SHARE, SHORT_SPAN = 0.999, 0.2
-"""The span is 1, or ends where this share of the rows lies nearer to 0 or to 1 than the second number."""
-WIDEST_SPREAD = 0.2
-"""Largest standard deviation of the predictions in a neighbourhood: beyond it the line would bridge a gap."""
-FRAGMENT = 0.05
-"""Share of the rows from which on a stretch shorter than the widest bandwidth is drawn; others are points."""
-SMALL_SAMPLE, FRAGMENTED = 12.0 * EFFECTIVE_ROWS, 0.5
-"""In samples of fewer rows, several stretches that cover less than this share of the span become points."""
-SHORTEST_GAP = 0.05
-"""Length of a gap in the curve below which it is none."""
+SHORT_SPAN = 0.2
+"""The span is 1, or what 99.9% of the predictions use, where that is shorter and at 0 or at 1."""
+FEW_VALUES, ROWS_EACH = 24, 4
+"""Predictors that emit at most so many values, each for so many rows on average, have no curve but points."""
 REACH = 5.0
 """Bandwidths beyond which a Gaussian is left out: 6e-7 of its mass."""
-LEVEL = 3.0
-"""Bandwidth, in units of the axis, from which on the reflected kernel is level to the last digit."""
-CELLS_PER_BANDWIDTH, MOST_UNMERGED = 48.0, 4096
+CELLS_PER_BANDWIDTH, MOST_CELLS = 48.0, 4096
 """More distinct predictions than the second number are merged into cells: rows move by up to a 96th of a
-bandwidth, which changes the area of a calibrated sample by about a thousandth of itself."""
-POINTS_PER_BANDWIDTH = 16.0
-MOST_POINTS = 4096
-PILOT_POINTS = 192
-CELLS_AT_ONCE = 64
-FEW_VALUES, ROWS_EACH = 24, 4
-SAME_VALUE = 1e-6
-FEWEST_IN_A_CLUMP = 5.0
+bandwidth, which changes the area of a calibrated sample by about a thousandth of itself. The curve has as
+many points at most."""
+PILOT_CELLS = 192
+"""Places at which the bandwidth is chosen; it is interpolated between them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +77,8 @@ class Curve:
         `observed` under calibration.
     drawn : bool[m]
         Whether the evidence is enough for a line.
+    span : float
+        Length of the axis that predictions use: 1 unless nearly all are close to 0 or to 1.
     widened : float
         Share of the rows whose bandwidth is wider than SmoothECE's.
     area : float
@@ -112,6 +97,7 @@ class Curve:
     consistency_low: Floats
     consistency_high: Floats
     drawn: Bools
+    span: float
     widened: float
     area: float
 
@@ -137,7 +123,6 @@ class _Cells:
     weight: Floats
     events: Floats
     moment: Floats  # Σ w f
-    second: Floats  # Σ w f²
     squared: Floats  # Σ w²
 
     def merged(self, key: NDArray[np.int64]) -> _Cells:
@@ -146,7 +131,7 @@ class _Cells:
         if first.size == key.size:
             return self
         placed = self.x * self.weight
-        sums = [placed, self.weight, self.events, self.moment, self.second, self.squared]
+        sums = [placed, self.weight, self.events, self.moment, self.squared]
         moment, total, *others = np.add.reduceat(sums, first, axis=1)
         return _Cells(moment / total, total, *others)
 
@@ -176,54 +161,44 @@ def curve_of(
         Variance of a mean of rows, relative to that of independent ones; effective rows are divided by it.
     """
     cells, length, reflected = _cells_of(points, bandwidth)
-    widths = np.full(cells.x.size, min(bandwidth, LEVEL * length))
-    # The axis that predictions use: 1, unless nearly all are close to 0, or to 1.
-    passed = np.cumsum(cells.weight) / cells.weight.sum()
-    ends = np.searchsorted(passed, [1.0 - SPAN_SHARE, SPAN_SHARE]).clip(0, passed.size - 1)
-    first, last = (cells.moment[ends] / cells.weight[ends]).tolist()
-    span = max(min(last, 1.0 - first), 1e-9)
-    span = span if span < SHORT_SPAN else 1.0
-    wanted = most = kish = 0.0
+    # The reflected kernel of a bandwidth of three lengths is level to the last digit.
+    widths = np.full(cells.x.size, min(bandwidth, 3.0 * length))
+    weight = cells.weight.sum()
+    kish = weight**2 / cells.squared.sum() / design_effect
+    wanted = float(np.clip(SAMPLE_SHARE * kish, FEWEST_ROWS, EFFECTIVE_ROWS))
+    span, reach = _span(cells)
     if widen:
-        kish = cells.weight.sum() ** 2 / cells.squared.sum()
-        most = SAMPLE_SHARE * kish
-        wanted = (
-            np.clip(most / design_effect, FEWEST_EFFECTIVE_ROWS, EFFECTIVE_ROWS) * design_effect
-        )
-        widths = _bandwidths(cells, bandwidth, wanted, most, WIDEST * span, points, reflected)
+        widths = _bandwidths(cells, bandwidth, wanted, design_effect, WIDEST * span, points.scale)
     t = _mesh(cells.x, widths, length, reflected)
     sums, mean_width = _smoothed(cells, widths, t, length if reflected else None)
-    total, events, moment, second, squares, variance = sums
-    weight = cells.weight.sum()
+    total, events, moment, squares, variance = sums
     known = total > 1e-9 * total.max()
     step = 0.5 * (np.diff(t, prepend=t[0]) + np.diff(t, append=t[-1]))
     share = np.where(known, total * step / weight, 0.0)
-    safe = np.where(known, total, 1.0)
-    with np.errstate(invalid="ignore"):
-        prediction = np.where(known, moment / safe, np.nan)
-        observed = np.where(known, np.clip(events / safe, 0.0, 1.0), np.nan)
-        effective = np.where(known, safe**2 / np.maximum(squares, 1e-300), 0.0) / design_effect
-        spread = np.sqrt(np.maximum(second / safe - prediction**2, 0.0))
-        drawn = known
-        if widen:
-            # On short axes a standard error is as large a share of them as at one half on long ones.
-            seen = wanted * 4.0 * prediction * (1.0 - prediction) / span**2
-            fewest = np.maximum(_needed(prediction, wanted, most), seen)
-            fewest = np.minimum(fewest, ENOUGH_TIMES * wanted / span)
-            drawn = known & (effective * design_effect >= ENOUGH * fewest)
-            drawn &= spread <= WIDEST_SPREAD * max(span, bandwidth / WIDEST)
-            # Beyond the last row, neighbourhoods hold ever fewer of the same rows.
+    safe = np.where(known, total, np.nan)
+    prediction, observed = moment / safe, np.clip(events / safe, 0.0, 1.0)
+    effective = np.nan_to_num(safe**2 / np.maximum(squares, 1e-300)) / design_effect
+    drawn = known
+    if widen:
+        many = kish >= EFFECTIVE_ROWS and _by_value(points) is None
+        with np.errstate(invalid="ignore"):
+            # Half of the wanted rows; on short axes, the same standard error as a share of them.
+            fewest = 0.5 * wanted * np.maximum(1.0, 4.0 * prediction * (1.0 - prediction) / span**2)
+            drawn = known & (effective >= fewest) & many
+            # No line through a gap between rows, nor beyond the last ones.
+            after = np.searchsorted(points.p, np.nan_to_num(prediction)).clip(1, points.p.size - 1)
+            drawn &= points.p[after] - points.p[after - 1] <= WIDEST * span
             drawn &= (t >= cells.x[0]) & (t <= cells.x[-1])
-            rising = np.fmax.accumulate(np.where(drawn, prediction, -np.inf))
-            drawn &= prediction >= rising
-            drawn = _without_fragments(drawn, prediction, share, span, kish < SMALL_SAMPLE)
-            drawn &= kish >= EFFECTIVE_ROWS * design_effect
+            drawn &= prediction >= np.fmax.accumulate(np.where(drawn, prediction, -np.inf))
+        drawn = _without_fragments(drawn, prediction, WIDEST * min(span, reach))
+        covered = sum(prediction[run.stop - 1] - prediction[run.start] for run in runs(drawn))
+        if wanted < EFFECTIVE_ROWS and covered < 0.5 * min(span, reach):
+            drawn = np.zeros_like(drawn)  # pieces of a small sample are easier to read as points
     low, high = wilson(observed, effective, confidence)
-    null = variance / safe**2 * design_effect
-    below, above = beta_quantiles(prediction, null, confidence)
+    below, above = beta_quantiles(prediction, variance / safe**2 * design_effect, confidence)
     return Curve(
         position=np.asarray(points.scale.prediction(t / length), dtype=np.float64),
-        bandwidth=np.where(known, mean_width / safe, np.nan),
+        bandwidth=mean_width / safe,
         prediction=prediction,
         observed=observed,
         effective_rows=effective,
@@ -234,32 +209,32 @@ def curve_of(
         consistency_low=below,
         consistency_high=above,
         drawn=drawn,
+        span=span,
         widened=float(cells.weight[widths > 1.001 * bandwidth].sum() / weight),
         area=_area((moment - events) / weight, t),
     )
 
 
-def _without_fragments(
-    drawn: Bools, prediction: Floats, share: Floats, span: float, small: bool
-) -> Bools:
-    """Stretches that are as long as a wide neighbourhood or hold a fair share of the rows.
+def _span(cells: _Cells) -> tuple[float, float]:
+    """Length of the axis that predictions use (1 unless they are close to 0 or to 1), and their range."""
+    passed = np.cumsum(cells.weight) / cells.weight.sum()
+    ends = np.searchsorted(passed, [0.001, 0.999]).clip(0, passed.size - 1)
+    first, last = (cells.moment[ends] / cells.weight[ends]).tolist()
+    span = max(min(last, 1.0 - first), 1e-9)
+    return (span if span < SHORT_SPAN else 1.0), last - first
 
-    Stretches so close that no one would see a gap are one.
-    """
+
+def _without_fragments(drawn: Bools, prediction: Floats, shortest: float) -> Bools:
+    """Stretches that are long enough for a line; those so close that no one would see a gap are one."""
     drawn = drawn.copy()
     for before, after in pairwise(runs(drawn)):
         between = slice(before.stop, after.start)
         gap = prediction[after.start] - prediction[before.stop - 1]
-        if gap < SHORTEST_GAP * span and np.isfinite(prediction[between]).all():
+        if gap < 0.5 * shortest and np.isfinite(prediction[between]).all():
             drawn[between] = True
-    kept = np.zeros_like(drawn)
     for run in runs(drawn):
-        long = prediction[run.stop - 1] - prediction[run.start] >= WIDEST * span
-        if long or share[run].sum() >= FRAGMENT:
-            kept[run] = True
-    stretches = runs(kept)
-    covered = sum(prediction[run.stop - 1] - prediction[run.start] for run in stretches)
-    return kept & (not small or len(stretches) < 2 or covered >= FRAGMENTED * span)
+        drawn[run] = prediction[run.stop - 1] - prediction[run.start] >= shortest
+    return drawn
 
 
 def runs(shown: Bools) -> list[slice]:
@@ -297,8 +272,8 @@ def _cells_of(points: Points, bandwidth: float) -> tuple[_Cells, float, bool]:
     x = np.asarray(points.scale.locate(p), dtype=np.float64) * length
     weight = mass[:, 0] + mass[:, 1]
     squared = weight if points.squared is None else points.squared
-    cells = _Cells(x, weight, mass[:, 1], weight * p, weight * p * p, squared)
-    if x.size > MOST_UNMERGED:
+    cells = _Cells(x, weight, mass[:, 1], weight * p, squared)
+    if x.size > MOST_CELLS:
         cells = cells.merged(np.floor(x * (CELLS_PER_BANDWIDTH / bandwidth)).astype(np.int64))
     return cells, length, reflected
 
@@ -307,51 +282,43 @@ def _bandwidths(
     cells: _Cells,
     narrowest: float,
     wanted: float,
-    most: float,
+    design_effect: float,
     widest: float,
-    points: Points,
-    reflected: bool,
+    scale: Scale,
 ) -> Floats:
-    """A bandwidth for each cell: its neighbourhood holds the wanted rows, or is as wide as is sensible."""
-    x, length = cells.x, float(points.scale.length)
+    """A bandwidth for each cell: its neighbourhood holds the wanted rows and noise is no slope there.
+
+    The slope of a curve of bandwidth h has the standard error s / (h √2), where s is that of its height.
+    """
+    x, length = cells.x, float(scale.length)
     rank = np.cumsum(cells.weight) / cells.weight.sum()
-    even = np.floor((x - x[0]) / max(x[-1] - x[0], 1e-12) * PILOT_POINTS).astype(np.int64)
-    quantile = np.floor(rank * PILOT_POINTS).astype(np.int64)
-    pilot = cells.merged(even * (PILOT_POINTS + 2) + quantile)
-    slope = np.gradient(
-        np.asarray(
-            points.scale.prediction(np.array([-1e-4, 0.0, 1e-4])[:, None] + pilot.x / length)
-        ),
-        1e-4 * length,
-        axis=0,
-    )[1]
-    limit = np.maximum(narrowest, widest / np.maximum(np.abs(slope), widest / length))
-    widths = np.full(pilot.x.size, narrowest)
-    needed = _needed(pilot.moment / pilot.weight, wanted, most)
-    few = np.arange(pilot.x.size)
-    images = _images(pilot.x, length if reflected else None, REACH * max(widest, narrowest))
+    even = np.floor((x - x[0]) / max(x[-1] - x[0], 1e-12) * PILOT_CELLS).astype(np.int64)
+    quantile = np.floor(rank * PILOT_CELLS).astype(np.int64)
+    pilot = cells.merged(even * (PILOT_CELLS + 2) + quantile)
+    p = pilot.moment / pilot.weight
+    around = pilot.x / length + np.array([-1e-4, 1e-4])[:, None]
+    slope = np.abs(np.diff(np.asarray(scale.prediction(around)), axis=0)[0]) / (2e-4 * length)
+    limit = np.maximum(narrowest, widest / np.maximum(slope, widest / length))
+    widths = np.full(p.size, narrowest)
+    few = np.arange(p.size)
+    images = _images(pilot.x, length if scale.reflected else None, REACH * max(widest, narrowest))
     while few.size:
         total, squares = np.zeros(few.size), np.zeros(few.size)
+        width = widths[few, None]
         for image in images:
-            d = (pilot.x[few, None] - image) / widths
-            kernel = np.exp(-0.5 * d * d) / widths
+            kernel = np.exp(-0.5 * ((pilot.x[few, None] - image) / width) ** 2)
             total += kernel @ pilot.weight
             squares += (kernel * kernel) @ pilot.squared
-        few = few[(total**2 < needed[few] * squares) & (widths[few] < limit[few])]
+        effective = total**2 / squares / design_effect
+        steep = p[few] * (1.0 - p[few]) / (NOISE_SLOPE * widths[few] * slope[few]) ** 2 / 2.0
+        few = few[(effective < np.maximum(wanted, steep)) & (widths[few] < limit[few])]
         widths[few] = np.minimum(widths[few] * 1.2, limit[few])
     # Neighbours agree: a moving average of the logarithms, which leaves what was not widened alone.
-    padded = np.pad(np.log(widths), 4, mode="edge")
-    shape = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    shape = np.bartlett(11)[1:-1]
+    padded = np.pad(np.log(widths), shape.size // 2, mode="edge")
     smooth = np.convolve(padded, shape / shape.sum(), mode="valid")
-    smooth = np.maximum(smooth, np.log(narrowest))
-    widths = np.exp(np.interp(x, pilot.x, smooth))
+    widths = np.exp(np.interp(x, pilot.x, np.maximum(smooth, np.log(narrowest))))
     return np.where(widths < 1.01 * narrowest, narrowest, widths)
-
-
-def _needed(prediction: Floats, wanted: float, most: float) -> Floats:
-    """Rows that a neighbourhood should hold: n p(1 - p) as at one half, but no more than `most`."""
-    p = np.clip(prediction, 1e-9, 1.0 - 1e-9)
-    return np.asarray(np.clip(0.25 * wanted / (p * (1.0 - p)), wanted, max(wanted, most)))
 
 
 def _images(x: Floats, length: float | None, reach: float) -> list[Floats]:
@@ -377,24 +344,22 @@ def _mesh(x: Floats, widths: Floats, length: float, reflected: bool) -> Floats:
     )
     knots = knots[(knots >= low) & (knots <= high)]
     local = np.exp(np.interp(knots, x, np.log(widths)))
-    per = POINTS_PER_BANDWIDTH / local
+    per = 16.0 / local
     passed = np.concatenate([[0.0], np.cumsum(0.5 * (per[1:] + per[:-1]) * np.diff(knots))])
-    count = int(np.clip(np.ceil(passed[-1]), 64, MOST_POINTS))
+    count = int(np.clip(np.ceil(passed[-1]), 64, MOST_CELLS))
     return np.asarray(np.interp(np.linspace(0.0, passed[-1], count + 1), passed, knots))
 
 
 def _smoothed(
     cells: _Cells, widths: Floats, t: Floats, length: float | None
 ) -> tuple[Floats, Floats]:
-    """Kernel sums at t of weight, events, Σwf, Σwf², Σ(wk)² and Σ(wk)² f(1 - f); and of the bandwidth."""
+    """Kernel sums at t of weight, events, Σwf, Σ(wk)² and Σ(wk)² f(1 - f); and of the bandwidth."""
     f = cells.moment / cells.weight
-    columns = np.stack(
-        [cells.weight, cells.events, cells.moment, cells.second, cells.weight * widths]
-    )
+    columns = np.stack([cells.weight, cells.events, cells.moment, cells.weight * widths])
     squares = np.stack([cells.squared, cells.squared * np.clip(f * (1.0 - f), 0.0, None)])
-    sums, of_squares = np.zeros((5, t.size)), np.zeros((2, t.size))
-    for start in range(0, cells.x.size, CELLS_AT_ONCE):
-        some = slice(start, start + CELLS_AT_ONCE)
+    sums, of_squares = np.zeros((4, t.size)), np.zeros((2, t.size))
+    for start in range(0, cells.x.size, 64):
+        some = slice(start, start + 64)
         width = widths[some, None]
         reach = REACH * float(width.max())
         x = cells.x[some]
@@ -406,7 +371,7 @@ def _smoothed(
         kernel /= width * np.sqrt(2.0 * np.pi)
         sums[:, window] += columns[:, some] @ kernel
         of_squares[:, window] += squares[:, some] @ (kernel * kernel)
-    return np.concatenate([sums[:4], of_squares]), sums[4]
+    return np.concatenate([sums[:3], of_squares]), sums[3]
 
 
 def wilson(rate: Floats, rows: Floats, confidence: float) -> tuple[Floats, Floats]:
@@ -449,45 +414,45 @@ def beta_quantiles(mean: Floats, variance: Floats, confidence: float) -> tuple[F
     return low, high
 
 
-def distinct_clumps(points: Points, confidence: float, design_effect: float = 1.0) -> Clumps | None:
-    """The values of a predictor that emits few, each with its rate; None where it emits many."""
-    rows = points.mass.sum(axis=1)
-    key = np.cumsum(np.diff(points.p, prepend=points.p[0]) > SAME_VALUE, dtype=np.int64)
+def _by_value(points: Points) -> NDArray[np.int64] | None:
+    """Index of each row's value, of a predictor that emits few; None of one that emits many."""
+    key = np.cumsum(np.diff(points.p, prepend=points.p[0]) > 1e-6, dtype=np.int64)
     count = int(key[-1]) + 1
-    if count > FEW_VALUES or (count > 1 and points.n < ROWS_EACH * count):
-        return None
-    return _clumps(points, key, np.ones(rows.size, dtype=bool), confidence, design_effect)
+    few = count <= FEW_VALUES and (count == 1 or points.n >= ROWS_EACH * count)
+    return key if few else None
 
 
 def clumps_outside(
     points: Points, curve: Curve, confidence: float, design_effect: float = 1.0
 ) -> Clumps:
-    """Rows at positions where no curve is drawn, in groups no wider than a wide neighbourhood."""
+    """Rows at positions where no curve is drawn, in groups no wider than a wide neighbourhood.
+
+    Of a predictor that emits few values, each value is a group; samples too small for a curve make
+    up to five.
+    """
     at = np.searchsorted(curve.position, points.p).clip(1, curve.position.size - 1)
     bare = ~(curve.drawn[at] | curve.drawn[at - 1])
-    key = np.zeros(bare.size, dtype=np.int64)
-    if points.n < EFFECTIVE_ROWS * design_effect:
+    key, fewest = _by_value(points), 0.0
+    if key is None and points.n < EFFECTIVE_ROWS * design_effect:
         rows = points.mass.sum(axis=1)
         passed = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
-        key = (passed * np.clip(points.n // GROUP_ROWS, 1, MOST_GROUPS)).astype(np.int64)
-    elif bare.any():
-        p, index = points.p[bare], np.flatnonzero(bare)
-        apart = (np.diff(p, prepend=p[0]) > WIDEST) | (np.diff(index, prepend=index[0]) > 1)
-        group = np.cumsum(apart)
-        first = p[np.flatnonzero(np.diff(group, prepend=-1))][group]
-        key[bare] = group * 64 + ((p - first) / (2 * WIDEST)).astype(np.int64)
-    return _clumps(points, key, bare, confidence, design_effect)
-
-
-def _clumps(
-    points: Points, key: NDArray[np.integer], used: Bools, confidence: float, design_effect: float
-) -> Clumps:
-    """The groups with enough rows."""
-    place = np.full(used.size, -1)
-    place[used] = np.unique(key[used], return_inverse=True)[1]
+        key = (passed * np.clip(points.n // ROWS_EACH, 1, 5)).astype(np.int64)
+    if key is None:
+        key, fewest = np.zeros(bare.size, dtype=np.int64), 5.0
+        if bare.any():
+            wide = WIDEST * curve.span
+            p, index = points.p[bare], np.flatnonzero(bare)
+            apart = (np.diff(p, prepend=p[0]) > wide) | (np.diff(index, prepend=index[0]) > 1)
+            group = np.cumsum(apart)
+            first = p[np.flatnonzero(np.diff(group, prepend=-1))][group]
+            parts = ((p - first) / (2.0 * wide)).astype(np.int64)
+            key[bare] = np.cumsum(apart | (np.diff(parts, prepend=0) != 0))
+    place = np.full(bare.size, -1)
+    place[bare] = np.unique(key[bare], return_inverse=True)[1]
     every = rates(points, place, int(place.max(initial=-1)) + 1, confidence, design_effect)
-    fewest = min(FEWEST_IN_A_CLUMP, SAMPLE_SHARE * points.n / design_effect)
-    return Clumps(*np.stack(list(vars(every).values()))[:, every.rows >= fewest])
+    variance = 4.0 * every.prediction * (1.0 - every.prediction) / curve.span**2
+    enough = every.rows >= fewest * np.maximum(variance, 1.0)
+    return Clumps(*np.stack(list(vars(every).values()))[:, enough])
 
 
 def rates(

@@ -44,7 +44,6 @@ from calibrant.plotting.neighborhoods import (
     Curve,
     clumps_outside,
     curve_of,
-    distinct_clumps,
 )
 from calibrant.plotting.verdict import Verdict, number_text, verdict_of
 
@@ -65,8 +64,8 @@ class ReliabilityDiagram(Diagram):
     """Data of a smooth reliability diagram; `plot` and `save` draw it.
 
     The curve joins the means of prediction and outcome in kernel neighbourhoods. A neighbourhood is as wide
-    as SmoothECE's bandwidth, or wider where that holds fewer than about 40 effective rows; where even the
-    widest one (0.12) holds too few, there is no curve. Groups of rows outside it are points with intervals.
+    as SmoothECE's bandwidth, or wider where that holds fewer than about 40 effective rows or so few that
+    noise turns the curve (the standard error of its slope is above 1/4); where even the widest one (0.12) holds too few, there is no curve. Groups of rows outside it are points with intervals.
 
     Attributes
     ----------
@@ -117,7 +116,6 @@ class ReliabilityDiagram(Diagram):
     bandwidth: float | None
     sketch: Sketch
     bands: bool = True
-    few_values: bool = False
     attributes: bool = False
     given: Assessment | None = None
 
@@ -234,7 +232,7 @@ class ReliabilityDiagram(Diagram):
         """Title, labels, limits and legend of a picture of its own."""
         legend = {"curve": "This model", "diagonal": "Perfect calibration"}
         if self.bands:
-            few = self.few_values or not self.curve.drawn.any()
+            few = not self.curve.drawn.any()
             keys, evidence = ("points", "intervals") if few else ("curve+confidence_band", "band")
             legend = legend_of(keys, self.confidence, evidence)
         return probability_frame(
@@ -249,19 +247,20 @@ class ReliabilityDiagram(Diagram):
         """Bands, diagonal, histogram, curve and points."""
         drawn: dict[str, list[Any]] = {}
         of, some = self.points, drawn_points(self.curve.drawn)
-        continuous = some.size > 0 and not self.few_values
+        continuous = some.size > 0
         values = {name: at_points(column, some) for name, column in self.columns().items()}
         x = values["prediction"]
         if not style.beside_others:
             grey, span = style.of_reference, self.limits[1] - self.limits[0]
-            low, high = of.consistency_low, of.consistency_high
+            shades = []
             if self.bands and continuous:
-                shade = band(ax, x, values["consistency_low"], values["consistency_high"], **grey)
-                drawn["consistency_band"] = [shade]
-            elif self.bands and of.prediction.size:
-                drawn["consistency_band"] = [
-                    bars(ax, of.prediction, low, high, 0.03 * span, **grey)
-                ]
+                low, high = values["consistency_low"], values["consistency_high"]
+                shades.append(band(ax, x, low, high, **grey))
+            if self.bands and of.prediction.size:
+                low, high = of.consistency_low, of.consistency_high
+                shades.append(bars(ax, of.prediction, low, high, 0.03 * span, **grey))
+            if shades:
+                drawn["consistency_band"] = shades
             rate = self.rows.base_rate if self.attributes else None
             rows = (self.rows.p, _weight(self.rows))
             drawn |= reference(ax, style, rows, self.limits, rate)
@@ -325,7 +324,8 @@ def reliability_diagram(
         The assessment of a Sketch: its number, interval and confidence are used as they are.
     bandwidth : float or "smooth_ece", optional
         One bandwidth for all rows: SmoothECE's, which gives the figure of the paper, or your own. By default
-        the larger, at each place, of SmoothECE's and the one that holds about 40 effective rows.
+        the largest, at each place, of SmoothECE's, the one that holds about 40 effective rows, and the one
+        from which on the slope's standard error is at most 1/4.
     scale : str or Scale, default "probability"
         Where the smoothing happens.
     confidence : float
@@ -391,17 +391,14 @@ def reliability_diagram(
         confidence=confidence,
         design_effect=design_effect,
     )
-    values = distinct_clumps(rows, confidence, design_effect)
-    outside = clumps_outside(rows, curve, confidence, design_effect)
     return ReliabilityDiagram(
         curve=curve,
-        points=outside if values is None else values,
+        points=clumps_outside(rows, curve, confidence, design_effect),
         smooth_ece=number,
         confidence=float(confidence),
         bandwidth=own,
         sketch=sketch,
         bands=bands and (assessment is None or assessment.clusters is None),
-        few_values=values is not None,
         attributes=attributes,
         given=assessment,
     )

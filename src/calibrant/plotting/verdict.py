@@ -14,6 +14,8 @@ ONE_SIDED = 0.9
 """Share of the error from which on it counts as being to one side."""
 RARE = 0.05
 """Mean prediction below which an error is given as a ratio."""
+NOTABLE = 1.25
+"""Ratio nearer to 1 than which the range of the error says more."""
 SLIGHT, SLIGHT_SHARE = 0.01, 0.1
 """Upper ends of intervals, as they are and as a share of the rarer outcome, of errors that hardly matter."""
 MOST = 0.5
@@ -117,9 +119,11 @@ def _one_side(assessment: Assessment) -> tuple[str, str] | None:
     same = sum(region.share for region in regions if region.gap * bias > 0.0)
     if bias == 0.0 or same < ONE_SIDED * sum(region.share for region in regions):
         return None
-    ratio = rate / predicted if predicted > 0.0 else 0.0
-    times = f"{ratio:.0f}" if ratio >= 10.0 else f"{ratio:.2g}"
-    if predicted < RARE and rate > 0.0 and float(times) not in (0.0, 1.0):
+    if predicted < RARE and rate > 0.0 and predicted > 0.0:
+        ratio = rate / predicted
+        if 1.0 / NOTABLE < ratio < NOTABLE:
+            return None
+        times = f"{ratio:.0f}" if ratio >= 10.0 else f"{ratio:.2g}"
         return (
             f"Events are {times} times as frequent as predicted",
             f"events {times} × predicted",
