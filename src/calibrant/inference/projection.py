@@ -157,8 +157,15 @@ def project(
         reach = z * float(np.hypot.reduce(by_bin * curve.error))
         return Projected(value, max(value - reach, least), min(value + reach, 1.0))
 
+    rate, brier, accuracy, auc, net_benefit = (
+        projected(*each) for each in _metrics(mu, f, mass, threshold)
+    )
     return Projection(
-        *(projected(*each) for each in _metrics(mu, f, mass, threshold)),
+        rate,
+        brier,
+        accuracy,
+        auc,
+        net_benefit,
         threshold,
         drift,
         drift_p_value,
