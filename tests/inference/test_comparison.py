@@ -136,6 +136,10 @@ def test_groups_are_compared_one_by_one_and_corrected_together() -> None:
     assert found.to_frame("polars")["group"].to_list() == ["x", "y"]
     one = found["x"].differences[0]
     assert one.adjusted_p_value == pytest.approx(2 * one.p_value)
+    document = found.to_dict()
+    assert [one["group"] for one in document["groups"]] == ["x", "y"]
+    light = compare_by(y, models, by=by, sample_weight=np.where(by == "y", 0.0, 1.0))
+    assert (list(light), light.too_few) == (["x"], ("y",))
     with refused("by"):
         compare_by(y, models, by=by[1:])
 

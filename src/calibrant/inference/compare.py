@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from itertools import combinations
 from textwrap import fill
@@ -28,6 +29,7 @@ from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.assess import assessment_and_test
 from calibrant.inference.assessment import LARGE, LINE, Assessment
+from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes
 from calibrant.inference.correction import (
     Correction,
@@ -248,13 +250,12 @@ class GroupComparisons(Mapping[Any, Comparison], Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        each = [plain({self.by: name, **one.to_dict()}) for name, one in self.items()]
         return {
             "verdict": self.verdict,
             "by": self.by,
             "correction": self.correction,
-            "too_few_rows": plain(self.too_few),
-            "comparisons": each,
+            "too_few": plain(self.too_few),
+            "groups": [{"group": group_text(name), **one.to_dict()} for name, one in self.items()],
         }
 
     def to_frame(self, backend: Any = None) -> Any:
@@ -335,11 +336,12 @@ def compare(
         )
     if isinstance(y_true, Mapping):
         _require_sketches_alone(y_prob, cluster, *reading)
-        compared = _unpaired(_named(y_true), scale, confidence)
+        compared = _unpaired(_named(y_true), confidence, scale)
     else:
         require_one_sample(reading.get("multiclass"))
-        models = models_of(y_prob, names)
-        compared = _paired(y_true, models, cluster, confidence, scale, reading, stacklevel=4)
+        compared = _paired(
+            _Sample.of(y_true, models_of(y_prob, names), cluster, reading), confidence, scale
+        )
     return _decided([compared], correction, confidence)[0]
 
 
@@ -394,15 +396,12 @@ def compare_by(
     column, cases = _cases(y_true, y_prob, by, names, cluster, options)
     found: dict[Any, _Compared] = {}
     too_few = []
-    for key, (outcomes, models, settings) in cases:
+    for key, case in cases:
         try:
-            if outcomes is None:
-                found[key] = _unpaired(models, None, confidence)
+            if isinstance(case, _Sample):
+                found[key] = _paired(case, confidence)
             else:
-                unit = settings.pop("cluster", None)
-                found[key] = _paired(
-                    outcomes, models, unit, confidence, None, settings, stacklevel=4
-                )
+                found[key] = _unpaired(case, confidence)
         except TooFewRows:
             too_few.append(key)
     if not found:
@@ -580,27 +579,67 @@ def _wilson(z: float, error: float, units: float) -> float:
     return z * (least + float(np.hypot(error, least)))
 
 
-def _paired(
-    y_true: Any,
-    y_prob: Mapping[str, Any],
-    cluster: Any,
-    confidence: float,
-    scale: str | Scale | None,
-    options: Any,
-    *,
-    stacklevel: int,
-) -> _Compared:
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Rows that are valid for all models, their places, and the weights and clusters of all."""
+
+    models: Mapping[str, Rows]
+    place: Integers
+    weight: Floats
+    cluster: Integers | None
+
+    @classmethod
+    def of(cls, y_true: Any, y_prob: Mapping[str, Any], cluster: Any, options: Any) -> _Sample:
+        models = {}
+        for name, prob in y_prob.items():
+            try:
+                models[name] = as_rows(y_true, prob, **options)
+                models[name].require_valid()
+            except InputError as error:
+                raise error.at(group=repr(name)) from error
+        n = next(rows.n + sum(rows.dropped.values()) for rows in models.values())
+        valid = np.ones(n, dtype=np.bool_)
+        for rows in models.values():
+            if rows.kept is not None:
+                valid &= np.bincount(rows.kept, minlength=n) > 0
+        if not valid.any():
+            raise TooFewRows(f"no row of {n} is valid for all models.")
+        for name, rows in models.items():
+            models[name] = rows.select(valid if rows.kept is None else valid[rows.kept])
+        own, weight = next(iter(models.values())).weight, valid.astype(np.float64)
+        if own is not None:
+            weight[valid] = own
+        codes = None if cluster is None else cluster_codes(cluster, n)[0]
+        return cls(models, np.flatnonzero(valid), weight, codes).at(np.ones(n, dtype=np.bool_))
+
+    def at(self, chosen: NDArray[np.bool_]) -> _Sample:
+        """Sample of some of the rows that were passed."""
+        own = chosen[self.place]
+        gone = int(chosen.sum() - own.sum())
+        dropped = Dropped({"invalid for one of the models": gone} if gone else {})
+        models = {
+            name: replace(rows.select(own), dropped=dropped) for name, rows in self.models.items()
+        }
+        return replace(self, models=models, place=self.place[own])
+
+
+def _paired(sample: _Sample, confidence: float, scale: str | Scale | None = None) -> _Compared:
     """Models on the same rows."""
-    models, codes = _read(y_true, y_prob, cluster, options)
-    if codes is None:
-        warn_of_repeated_rows(*models.values(), stacklevel=stacklevel)
-    chosen = PROBABILITY if scale is None else as_scale(scale)
-    weight = next(iter(models.values())).weight
-    counted, units = models, codes
-    if weight is not None and not np.all(weight > 0):
-        counted = {name: rows.select(weight > 0) for name, rows in models.items()}
-        units = None if codes is None else (codes[0][weight > 0], codes[1])
+    models, weight = sample.models, sample.weight[sample.place]
+    counts = weight > 0
+    if counts.sum() < 2:
+        raise TooFewRows(
+            f"a comparison needs at least two rows with weight; there is {counts.sum()}."
+        )
+    codes = None
+    if sample.cluster is None:
+        warn_of_repeated_rows(*models.values(), stacklevel=4)
+    else:
+        codes = cluster_codes(sample.cluster[sample.place], weight.size, weight)
+    counted = {name: rows.select(counts) for name, rows in models.items()}
+    units = None if codes is None else (codes[0][counts], codes[1])
     folds = _Folds.of(list(counted.values()), units)
+    chosen = PROBABILITY if scale is None else as_scale(scale)
     assessments, estimates = {}, {}
     for name, rows in models.items():
         sketch = Sketch.from_rows(rows, scale=chosen)
@@ -608,21 +647,38 @@ def _paired(
         assessments[name], _ = assessment_and_test(sketch, clusters, confidence=confidence)
         estimates[name] = _Estimates.of(sketch, counted[name], assessments[name], folds)
     pairs = []
-    for worse, better in _ordered(assessments):
+    for worse, better, value in _ordered(assessments):
         if np.array_equal(models[worse].p, models[better].p):
             pairs.append(_Pair(worse, better, 0.0, 1.0, lambda level: (0.0, 0.0)))
-            continue
-        value = assessments[worse].smooth_ece - assessments[better].smooth_ece
-        test = _paired_difference(estimates[worse], estimates[better], folds.effective)
-        pairs.append(_Pair(worse, better, value, *test))
+        else:
+            test = _paired_difference(estimates[worse], estimates[better], folds.effective)
+            pairs.append(_Pair(worse, better, value, *test))
     return _Compared(assessments, pairs, None if codes is None else codes[1])
 
 
+@dataclass(frozen=True, eq=False)
+class _Alone:
+    """Interval for SmoothECE of one model at any level."""
+
+    test: CalibrationTest
+    error: Callable[[float], float]
+    start: float
+
+    def bounds(self, level: float) -> Bounds:
+        high = self.test.upper_end(1.0 - level, self.error, self.start)
+        return min(self.test.lower_end(1.0 - level), self.start), max(high, self.start)
+
+    def less(self, other: _Alone, level: float) -> Bounds:
+        """Interval of the difference, by Bonferroni."""
+        (low, high), (least, most) = self.bounds(0.5 * level), other.bounds(0.5 * level)
+        return low - most, high - least
+
+
 def _unpaired(
-    sketches: Mapping[str, Any], scale: str | Scale | None, confidence: float
+    sketches: Mapping[str, Any], confidence: float, scale: str | Scale | None = None
 ) -> _Compared:
     """Models on rows of their own: the interval of a difference is made of each model's own."""
-    assessments, intervals = {}, {}
+    assessments, alone = {}, {}
     name, first = next(iter(sketches.items()))
     for key, model in sketches.items():
         if not isinstance(model, Sketch):
@@ -639,21 +695,10 @@ def _unpaired(
             )
         assessments[key], test = assessment_and_test(sketch, confidence=confidence)
         start = max(assessments[key].smooth_ece, FINEST * sketch.scale.length)
-        grid = ResidualGrid.of(sketch, start)
-
-        def interval(level: float, test=test, grid=grid, start=start) -> Bounds:  # type: ignore[no-untyped-def]
-            high = test.upper_end(1.0 - level, grid.error, start)
-            return min(test.lower_end(1.0 - level), start), max(high, start)
-
-        intervals[key] = interval
+        alone[key] = _Alone(test, ResidualGrid.of(sketch, start).error, start)
     pairs = []
-    for worse, better in _ordered(assessments):
-        value = assessments[worse].smooth_ece - assessments[better].smooth_ece
-
-        def bounds(level: float, one=intervals[worse], other=intervals[better]) -> Bounds:  # type: ignore[no-untyped-def]
-            (low, high), (least, most) = one(0.5 * level), other(0.5 * level)
-            return low - most, high - least
-
+    for worse, better, value in _ordered(assessments):
+        bounds = partial(alone[worse].less, alone[better])
         pairs.append(_Pair(worse, better, value, _inverted(bounds), bounds))
     return _Compared(assessments, pairs, paired=False)
 
@@ -669,10 +714,11 @@ def _inverted(bounds: Callable[[float], Bounds]) -> float:
     return high
 
 
-def _ordered(assessments: Mapping[str, Assessment]) -> Iterator[tuple[str, str]]:
-    """All pairs of models, the one with the larger SmoothECE first."""
+def _ordered(assessments: Mapping[str, Assessment]) -> Iterator[tuple[str, str, float]]:
+    """All pairs of models, the one with the larger SmoothECE first, and the difference."""
     order = sorted(assessments, key=lambda name: assessments[name].smooth_ece)
-    return ((worse, better) for better, worse in combinations(order, 2))
+    for better, worse in combinations(order, 2):
+        yield worse, better, assessments[worse].smooth_ece - assessments[better].smooth_ece
 
 
 # -- reading -----------------------------------------------------------------------------------
@@ -718,39 +764,6 @@ def _named(models: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> dict[str, A
     return named
 
 
-def _read(
-    y_true: Any, y_prob: Mapping[str, Any], cluster: Any, options: Any
-) -> tuple[dict[str, Rows], Codes | None]:
-    """Every model's rows, of those that are valid for all, and the clusters of these."""
-    models = {}
-    for name, prob in y_prob.items():
-        try:
-            models[name] = as_rows(y_true, prob, **options)
-            models[name].require_valid()
-        except InputError as error:
-            raise error.at(group=repr(name)) from error
-    some = next(iter(models.values()))
-    n = some.n + sum(some.dropped.values())
-    cluster = None if cluster is None else cluster_codes(cluster, n)[0]
-    valid = np.ones(n, dtype=np.bool_)
-    for rows in models.values():
-        if rows.kept is not None:
-            valid &= np.bincount(rows.kept, minlength=n) > 0
-    if not valid.any():
-        raise TooFewRows(f"no row of {n} is valid for all models.")
-    if not valid.all():
-        dropped = Dropped({"invalid for one of the models": int(n - valid.sum())})
-        for name, rows in models.items():
-            common = valid if rows.kept is None else valid[rows.kept]
-            models[name] = replace(rows.select(common), dropped=dropped)
-    some = next(iter(models.values()))
-    codes = None if cluster is None else cluster_codes(cluster[valid], some.n, some.weight)
-    counted = some.n if some.weight is None else int(np.count_nonzero(some.weight))
-    if counted < 2:
-        raise TooFewRows(f"a comparison needs at least two rows with weight; there is {counted}.")
-    return models, codes
-
-
 def _require_sketches_alone(*beside: Any) -> None:
     if any(value is not None for value in beside):
         raise InputError(
@@ -760,13 +773,14 @@ def _require_sketches_alone(*beside: Any) -> None:
         )
 
 
-Case = tuple[Any, tuple[Any, Mapping[str, Any], dict[str, Any]]]
+Cases = Iterator[tuple[Any, _Sample | Mapping[str, Any]]]
+"""Models of each group: rows that they share, or a sketch of each."""
 
 
 def _cases(
     y_true: Any, y_prob: Any, by: Any, names: Any, cluster: Any, options: Any
-) -> tuple[str, Iterator[Case]]:
-    """Noun of the groups, and outcomes, models and settings of each; sketches have no outcomes."""
+) -> tuple[str, Cases]:
+    """Noun of the groups, and the models of each."""
     if isinstance(y_true, Mapping):
         _require_sketches_alone(y_prob, by, cluster, *options)
         sketches = _named(y_true)
@@ -780,8 +794,8 @@ def _cases(
         column = str(next(iter(sketches.values())).by[0])
         return column if column in ("class", "predicted") else "group", _of_sketches(sketches)
     if by is not None:
-        models = models_of(y_prob, names)
-        return "group", _of_groups(y_true, models, by, cluster, options)
+        sample = _Sample.of(y_true, models_of(y_prob, names), cluster, options)
+        return "group", _of_groups(sample, as_column(by, "by", dates=True))
     if not isinstance(y_prob, Mapping):
         raise InputError(
             "`y_prob` must map two models or more to their class probabilities; or pass `by`.",
@@ -789,82 +803,61 @@ def _cases(
         )
     view = options.get("multiclass") or "classwise"
     require_choice("multiclass", view, ("classwise", "top_label"))
-    unread = [
-        k for k in ("from_logprobs", "percent", "labels", "pos_label", "on_invalid") if k in options
-    ]
-    if unread:
+    known = ("multiclass", "from_logits", "classes", "sample_weight")
+    for name in options.keys() - known:
         raise InputError(
-            f"`{unread[0]}` is not read of class probabilities of several models.",
-            argument=unread[0],
+            f"`{name}` is not read of class probabilities of several models.", argument=name
         )
+    reading = {k: v for k, v in options.items() if k != "multiclass" and v is not None}
     if view == "classwise":
-        return "class", _classwise(y_true, _named(y_prob), cluster, options)
+        return "class", _of_classes(y_true, _named(y_prob), cluster, reading)
     if cluster is not None:
         raise InputError(
             "`cluster` needs the same rows for all models, and each has those that it predicted.",
             argument="cluster",
             hint='Compare with `multiclass="classwise"`.',
         )
-    reading = {k: options[k] for k in ("from_logits", "classes", "sample_weight") if k in options}
-    said = {name: top_label(y_true, p, **reading) for name, p in _named(y_prob).items()}
-    return "predicted", _of_sketches(said)
+    predicted = {name: top_label(y_true, p, **reading) for name, p in _named(y_prob).items()}
+    return "predicted", _of_sketches(predicted)
 
 
-def _of_sketches(models: Mapping[str, Sketches]) -> Iterator[Case]:
+def _of_sketches(models: Mapping[str, Sketches]) -> Cases:
     """Sketches of each group that every model has."""
     for key in dict.fromkeys(key for sketches in models.values() for key in sketches):
-        own = {name: sketches[key] for name, sketches in models.items() if key in sketches}
-        if len(own) == len(models):
-            yield key, (None, own, {})
+        if all(key in sketches for sketches in models.values()):
+            yield key, {name: sketches[key] for name, sketches in models.items()}
 
 
-def _of_groups(
-    y_true: Any, models: Mapping[str, Any], by: Any, cluster: Any, options: Any
-) -> Iterator[Case]:
+def _of_groups(sample: _Sample, group: NDArray[Any]) -> Cases:
     """Rows of each group."""
-    group = as_column(by, "by", dates=True)
-    columns = {name: as_column(p, "y_prob") for name, p in models.items()}
-    outcomes = as_column(y_true, "y_true")
-    beside = {"sample_weight": options.get("sample_weight"), "cluster": cluster}
-    rest = {k: v for k, v in options.items() if k not in beside}
-    arrays = {k: as_column(v, k, dates=True) for k, v in beside.items() if v is not None}
-    for name, column in {"y_true": outcomes, **columns, **arrays}.items():
-        if column.size != group.size:
-            raise InputError(
-                f"`by` must have a value for each row; it has {group.size}, {name} has {column.size}.",
-                argument="by",
-            )
+    if group.size != sample.weight.size:
+        raise InputError(
+            f"`by` must have a value for each row; it has {group.size} for {sample.weight.size} rows.",
+            argument="by",
+        )
     code, keys = indexed((value,) for value in group.tolist())
     for place, (key,) in enumerate(keys):
-        own = code == place
-        settings = rest | {k: v[own] for k, v in arrays.items()}
-        yield key, (outcomes[own], {name: p[own] for name, p in columns.items()}, settings)
+        yield key, sample.at(code == place)
 
 
-def _classwise(
-    y_true: Any, y_prob: Mapping[str, Any], cluster: Any, options: Any
-) -> Iterator[Case]:
-    """Was it this class, and each model's probability of it."""
-    names = ("sample_weight", "from_logits", "classes")
-    reading = {k: options[k] for k in names if options.get(k) is not None}
-    models = {}
+def _of_classes(y_true: Any, y_prob: Mapping[str, Any], cluster: Any, reading: Any) -> Cases:
+    """Membership of each class, and each model's probability of it."""
+    matrices = {}
     for name, prob in y_prob.items():
         try:
-            matrix = as_class_probabilities(y_true, prob, **reading)
-            matrix.top()  # refuses the first bad row
+            matrices[name] = as_class_probabilities(y_true, prob, **reading)
+            matrices[name].top()  # refuses the first bad row
         except InputError as error:
             raise error.at(group=repr(name)) from error
-        models[name] = matrix
-    first = next(iter(models.values()))
-    settings = {"sample_weight": first.weight, "cluster": cluster}
-    settings = {k: v for k, v in settings.items() if v is not None}
+    first = next(iter(matrices.values()))
     columns = {
         name: np.minimum(np.concatenate([block for _, block in matrix.blocks()]).T, 1.0)
-        for name, matrix in models.items()
+        for name, matrix in matrices.items()
     }
     for place, called in enumerate(first.classes):
         probs = {name: each[place].astype(np.float64) for name, each in columns.items()}
-        yield called, (first.labels == place, probs, dict(settings))
+        options = {} if first.weight is None else {"sample_weight": first.weight}
+        yield called, _Sample.of(first.labels == place, probs, cluster, options)
 
 
 def _indented(line: str) -> str:
