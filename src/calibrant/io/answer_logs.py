@@ -1,69 +1,59 @@
-"""Evaluation logs of several tools: for each a table of field names, and a reader of its answers."""
+"""Evaluation logs of several tools: for each a table of field names, and the answers that its rows hold."""
 
 from __future__ import annotations
 
-import difflib
-import math
+import codecs
+import gzip
+import json
 import os
 import re
 import struct
 import zipfile
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from calibrant._arguments import is_number, require_choice
-from calibrant._files import json_of
+from calibrant._files import json_of, object_of
 from calibrant._optional import require
-from calibrant.errors import CalibrantError, InputError, show_value
-from calibrant.io.answers import (
-    Answer,
-    Answers,
-    Row,
-    at,
-    collected,
-    document_members,
-    json_lines,
-    question_of,
-)
-from calibrant.io.confidence import (
-    FORMS,
-    Values,
-    from_log_probabilities,
-    is_empty,
-    is_refusal,
-)
+from calibrant.errors import InputError, show_value
+from calibrant.io.confidence import FORMS, is_refusal
+from calibrant.io.files import LONGEST_LINE
 
-__all__ = ["READERS"]
+__all__ = ["LOGS", "PLAIN", "Entry", "Log", "at", "field_of", "log_format"]
 
-STATED = "confidence stated in the text"
-LM_EVAL: dict[str, Any] = {
+PEEK_BYTES = 1 << 20
+Row = dict[str, Any]
+
+LM_EVAL: dict[str, str] = {
     "question": "doc_id",
     "filter": "filter",
     "likelihoods": "filtered_resps",
     "requests": "arguments",
     "text": "resps",
-    "correct": {
-        "choices": ("acc",),
-        "normalised": ("acc_norm",),
-        "stated": ("exact_match", "acc", "pass@1", "correct"),
-    },
 }
 INSPECT: dict[str, Any] = {
     "headers": ("header.json", "_journal/start.json"),
     "samples": "samples",
     "question": "id",
+    "scores": "scores",
     "confidence": ("confidence", "probability", "prob", "p"),
+    "text": "output.choices.0.message.content",
+    "tokens": "output.choices.0.logprobs.content",
     "groups": ("model", "task"),
 }
-OPENAI_EVALS = {"question": "sample_id", "answer": "match", "text": "sampled", "correct": "correct"}
+OPENAI_EVALS = {"question": "sample_id", "answer": "match", "asked": "sampling", "text": "sampled"}
 HELM = {
     "samples": "request_states",
     "about": "adapter_spec",
-    "question": "id",
+    "question": "instance.id",
+    "options": "output_mapping",
+    "references": "instance.references",
+    "completions": "result.completions",
+    "log": "logprob",
     "correct": "correct",
 }
 PLAIN: dict[str, Any] = {
@@ -81,217 +71,204 @@ PLAIN: dict[str, Any] = {
 }
 
 
-def _require_form(values: Values, known: tuple[str, ...], tool: str) -> None:
-    if values.form not in known:
-        raise InputError(
-            f"`form` of a log of {tool} must be one of {', '.join(known)}; got {values.form!r}.",
-            argument="form",
-        )
+@dataclass(frozen=True)
+class Entry:
+    """What a log holds of one answer.
+
+    Attributes
+    ----------
+    question : object
+        Its id, where it has one.
+    confidences, scores : mapping
+        By the names among which `probability` and `correct` choose. A function gives its value when called;
+        the confidence in the metadata of scores stands under their names.
+    abstained : bool
+        The model declined to answer.
+    groups : mapping of str to str
+        Such as model and task.
+    task : str, optional
+        Of which ids of questions are part.
+    filter : str, optional
+        By which answers were taken from the text.
+    """
+
+    question: Any
+    confidences: Mapping[str, Any]
+    scores: Mapping[str, Any]
+    abstained: bool = False
+    groups: Mapping[str, str] = field(default_factory=dict)
+    task: str | None = None
+    filter: str | None = None
 
 
-def _object(holder: Any, name: str) -> Row:
-    """Object under a name; empty where there is none."""
-    value = holder.get(name) if isinstance(holder, dict) else None
+@dataclass(frozen=True)
+class Log:
+    """Format of a log.
+
+    Attributes
+    ----------
+    entries : callable
+        From a path to the place and the entry of each answer.
+    question : str
+        The field that names the question.
+    confidences : mapping of str to str
+        Names of the confidences in words, in the order in which they are looked for.
+    scores : mapping
+        From the name of a confidence to names of the scores that say whether such an answer was right;
+        without any, the only one that there is.
+    forms : tuple of str
+        In which confidences may be written.
+    options : tuple of str
+        Arguments of `read_answers` that this format takes.
+    """
+
+    entries: Callable[[Path], Iterator[tuple[str, Entry]]]
+    question: str
+    confidences: Mapping[str, str]
+    scores: Mapping[str, tuple[str, ...]]
+    forms: tuple[str, ...]
+    options: tuple[str, ...] = ("probability", "correct")
+
+
+def field_of(row: Any, name: str) -> Any:
+    """Field by its name, or by a path such as "judge.confidence" or "choices.0.logprobs"; None without it."""
+    if isinstance(row, dict) and name in row:
+        return row[name]
+    for part in name.split("."):
+        if isinstance(row, list) and part.isdecimal() and len(part) < 10:
+            row = row[int(part)] if int(part) < len(row) else None
+        else:
+            row = row.get(part) if isinstance(row, dict) else None
+    return row
+
+
+def _object(row: Any, name: str) -> Row:
+    value = field_of(row, name)
     return value if isinstance(value, dict) else {}
 
 
-def _list(holder: Any, name: str) -> list[Any]:
-    value = holder.get(name) if isinstance(holder, dict) else None
+def _list(row: Any, name: str) -> list[Any]:
+    value = field_of(row, name)
     return value if isinstance(value, list) else []
 
 
-def _no_samples(path: Path) -> InputError:
-    return InputError(
-        f"{path} must hold samples; it has none.",
-        file=str(path),
-        hint="Check that the evaluation has run to its end, with its samples logged.",
-    )
+@contextmanager
+def at(place: str, file: str) -> Iterator[None]:
+    """Errors with the line or the sample of a log at which they arose."""
+    try:
+        yield
+    except InputError as error:
+        if error.file is not None:
+            raise
+        message = f"{error.message.rstrip('.')} ({place} of {file})."
+        raise InputError(message, argument=error.argument, file=file, hint=error.hint) from error
 
 
 # -- lm-evaluation-harness ---------------------------------------------------------------------
 
-_LM_EVAL_WORDS = {
-    "choices": "share of the chosen answer in the likelihoods of all choices",
-    "normalised": "share of the chosen answer in the likelihoods per character of all choices",
-    "stated": STATED,
-}
 
-
-def lm_eval_answers(
-    path: Path, values: Values, *, probability: str | None, correct: str | None, filter: str | None
-) -> Answers:
-    """Answers of a sample log (`--log_samples`), from the likelihoods of the choices or from the text."""
-    _require_form(values, ("probability", "percent"), "lm-eval")
-    first: dict[str, Row] = {}
-    for _, row in json_lines(path):
-        first.setdefault(str(row.get(LM_EVAL["filter"], "none")), row)
-    if not first:
-        raise _no_samples(path)
-    if filter is None and len(first) > 1:
-        raise InputError(
-            f"{path} scores each answer by {len(first)} filters: {', '.join(map(repr, first))}.",
-            file=str(path),
-            hint="Choose one with `filter=`.",
-        )
-    wanted = next(iter(first)) if filter is None else filter
-    require_choice("filter", wanted, tuple(first))
-    if probability is None:
-        probability = "choices" if _likelihoods(first[wanted]) else "stated"
-    require_choice("probability", probability, tuple(_LM_EVAL_WORDS))
-    metric = _lm_eval_metric(path, first[wanted], probability, correct)
-    match = re.fullmatch(
-        r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT.*)?", stem := path.name.split(".jsonl")[0]
-    )
-    task, folder = match[1] if match else stem, path.resolve().parent.name
-    # Slashes in the model's name are written as two underscores.
-    model = {"model": folder.replace("__", "/")} if "__" in folder.strip("_") else {}
-
-    def confidence(row: Row, text: str) -> float | None:
-        if probability == "stated":
-            return values.stated(text)
-        return values.read(_share_of_chosen, row, probability == "normalised")
-
-    def answer(row: Row) -> Answer | None:
-        if str(row.get(LM_EVAL["filter"], "none")) != wanted:
-            return None
-        if metric not in row:
-            raise InputError(f"A sample must have {metric!r}, as the others do.")
+def lm_eval_entries(path: Path) -> Iterator[tuple[str, Entry]]:
+    """Answers of a sample log (`--log_samples`): likelihoods of the choices, or text."""
+    stem = path.name.split(".jsonl")[0]
+    match = re.fullmatch(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT.*)?", stem)
+    groups, folder = {"task": match[1] if match else stem}, path.resolve().parent.name
+    if "__" in folder.strip("_"):  # slashes in the model's name are written so
+        groups["model"] = folder.replace("__", "/")
+    for place, row in json_lines(path):
+        scores, texts = _likelihoods(row)
         text: Any = row.get(LM_EVAL["text"])
         while isinstance(text, list) and text:
             text = text[0]
         text = text if isinstance(text, str) else ""
-        return Answer(
-            f"{task}/{question_of(row.get(LM_EVAL['question']), LM_EVAL['question'])}",
-            confidence(row, text),
-            values.credit(row[metric]),
-            probability == "stated" and is_refusal(text),
-            {"task": task} | model,
-        )
-
-    words = f"{_LM_EVAL_WORDS[probability]}; right by {metric!r}"
-    return collected(json_lines(path), answer, probability=words, file=str(path))
-
-
-def _lm_eval_metric(path: Path, row: Row, probability: str, metric: str | None) -> str:
-    known = LM_EVAL["correct"][probability] if metric is None else (metric,)
-    for name in known:
-        if name in row:
-            return str(name)
-    numbers = [name for name, value in row.items() if isinstance(value, bool | int | float)]
-    raise InputError(
-        f"{path} must score its samples by {' or '.join(map(repr, known))}; it has "
-        f"{show_value(_list(row, 'metrics') or numbers)}.",
-        file=str(path),
-        hint="Name one with `correct=`.",
-    )
+        confidences = {
+            "choices": scores or None,
+            "normalised": partial(_per_character, scores, texts),
+            "stated": text,
+        }
+        numbers = {k: v for k, v in row.items() if isinstance(v, bool | int | float)}
+        declined = not scores and is_refusal(text)
+        asked, by = row.get(LM_EVAL["question"]), str(row.get(LM_EVAL["filter"], "none"))
+        yield place, Entry(asked, confidences, numbers, declined, groups, groups["task"], by)
 
 
-def _likelihoods(row: Row) -> list[float]:
-    """Log-likelihoods of the choices; empty where the task generates text.
+def _likelihoods(row: Row) -> tuple[list[float], list[list[str]]]:
+    """Log-likelihoods of the choices, and what was asked for each; none where the task generates text.
 
-    The harness writes a pair (log-likelihood, is greedy) for each choice, as numbers or as text.
+    The harness writes a pair (log-likelihood, is greedy) for each choice, as numbers or as text. Choices that
+    are asked again without the question, for `acc_mutual_info`, do not count.
     """
-    found = []
+    scores = []
     for pair in _list(row, LM_EVAL["likelihoods"]):
         is_pair = isinstance(pair, list) and len(pair) == 2
         if not is_pair or str(pair[1]) not in ("True", "False", "0", "1", "0.0", "1.0"):
-            return []
+            return [], []
         try:
-            found.append(float(pair[0]))
+            scores.append(float(pair[0]))
         except (TypeError, ValueError):
-            return []
-    return found
-
-
-def _share_of_chosen(row: Row, per_character: bool) -> float:
-    scores, requests = _likelihoods(row), row.get(LM_EVAL["requests"])
-    requests = list(requests.values()) if isinstance(requests, dict) else requests
+            return [], []
+    requests = row.get(LM_EVAL["requests"])
     texts = []  # the prompt and the continuation of each request, as lists or, in files, as dicts
-    for request in requests if isinstance(requests, list) else []:
+    for request in requests.values() if isinstance(requests, dict) else requests or ():
         parts = list(request.values()) if isinstance(request, dict) else request
         parts = parts if isinstance(parts, list) else []
-        texts.append([p if isinstance(p, str) else "" for p in [*parts, "", ""][:2]])
+        texts.append([part if isinstance(part, str) else "" for part in [*parts, "", ""][:2]])
     half = len(scores) // 2
     asks = [bool(prompt) for prompt, _ in texts]
-    is_repeated = any(asks[:half]) and not any(asks[half:])  # without the question
-    if is_repeated and len(scores) == len(texts) == 2 * half >= 4:
-        scores, texts = scores[:half], texts[:half]
-    if len(scores) < 2 or not all(map(math.isfinite, scores)):
-        raise InputError(
-            f"A sample must have finite log-likelihoods of 2 or more choices in {LM_EVAL['likelihoods']!r}; "
-            f"there are {len(scores)}."
-        )
-    if per_character:
-        choices = [choice.strip() for _, choice in texts]
-        if len(choices) != len(scores) or len(set(choices)) < 2 or not all(choices):
-            raise InputError(
-                f"A sample must give the text of each choice in {LM_EVAL['requests']!r}."
-            )
-        scores = [score / len(choice) for score, choice in zip(scores, choices, strict=True)]
-    best = max(scores)
-    return 1.0 / sum(math.exp(score - best) for score in scores)
+    if any(asks[:half]) and not any(asks[half:]) and len(scores) == len(texts) == 2 * half >= 4:
+        return scores[:half], texts[:half]
+    return scores, texts
+
+
+def _per_character(scores: list[float], texts: list[list[str]]) -> list[float]:
+    choices = [choice.strip() for _, choice in texts]
+    if len(choices) != len(scores) or len(set(choices)) < 2 or not all(choices):
+        raise InputError(f"A sample must give the text of each choice in {LM_EVAL['requests']!r}.")
+    return [score / len(choice) for score, choice in zip(scores, choices, strict=True)]
 
 
 # -- OpenAI's evals ----------------------------------------------------------------------------
 
 
-def openai_evals_answers(
-    path: Path, values: Values, *, probability: str | None, correct: str | None
-) -> Answers:
-    """Answers of a log of OpenAI's evals: the confidence that the sampled text states, right by its match."""
-    _require_form(values, ("probability", "percent"), "OpenAI's evals")
-    require_choice("probability", probability, (None, "stated"))
-    metric = correct or OPENAI_EVALS["correct"]
-    asked = OPENAI_EVALS["question"]
-
+def openai_evals_entries(path: Path) -> Iterator[tuple[str, Entry]]:
+    """Answers of a log of OpenAI's evals: each match, with what was sampled last for the question."""
     groups: dict[str, str] = {}
-    sampled: dict[str, str | None] = {}
-
-    def answer(row: Row) -> Answer | None:
-        """A match is an answer; its text, where it has none, is what was sampled last for the question."""
+    sampled: dict[str, Any] = {}
+    for place, row in json_lines(path):
         if isinstance(row.get("spec"), dict):
-            models = row["spec"].get("completion_fns")
-            names = {"task": row["spec"].get("eval_name"), "model": models[0] if models else None}
-            groups.clear()
-            groups.update((k, value) for k, value in names.items() if isinstance(value, str))
-        event, data = row.get("type"), row.get("data")
-        if not isinstance(data, dict) or event not in (OPENAI_EVALS["answer"], "sampling"):
-            return None
-        text = data.get(OPENAI_EVALS["text"])
-        while isinstance(text, list):
-            text = text[-1] if text else None
-        text = text if isinstance(text, str) else None
-        question = question_of(row.get(asked), asked)
-        if event == "sampling":
-            sampled[question] = text
-            return None
-        if metric not in data:
-            raise InputError(f"A match must have the field {metric!r}.", argument="correct")
-        before = sampled.pop(question, None)
-        text = before if text is None else text
-        stated = None if text is None else values.stated(text)
-        credit = values.credit(data[metric])
-        return Answer(question, stated, credit, text is not None and is_refusal(text), groups)
-
-    words = f"{STATED}; right by {metric!r}"
-    return collected(json_lines(path), answer, probability=words, file=str(path))
+            names = {"task": "eval_name", "model": "completion_fns.0"}
+            about = {name: field_of(row["spec"], source) for name, source in names.items()}
+            groups = {name: value for name, value in about.items() if isinstance(value, str)}
+        data, event, question = row.get("data"), row.get("type"), row.get(OPENAI_EVALS["question"])
+        if isinstance(data, dict) and event in (OPENAI_EVALS["answer"], OPENAI_EVALS["asked"]):
+            text = data.get(OPENAI_EVALS["text"])
+            while isinstance(text, list):
+                text = text[-1] if text else None
+            if event == OPENAI_EVALS["asked"]:
+                sampled[str(question)] = text
+                continue
+            before = sampled.pop(str(question), None)
+            text = before if text is None else text
+            stated = {"stated": text if isinstance(text, str) else None}
+            declined = isinstance(text, str) and is_refusal(text)
+            yield place, Entry(question, stated, data, declined, groups)
 
 
 # -- HELM --------------------------------------------------------------------------------------
 
 
-def helm_answers(path: Path, values: Values, *, probability: str | None) -> Answers:
-    """Answers of a run of HELM: the probability of the completion, right by the reference it chooses."""
-    _require_form(values, ("probability", "sum"), "HELM")
-    require_choice("probability", probability, (None, "tokens"))
+def helm_entries(path: Path) -> Iterator[tuple[str, Entry]]:
+    """Answers of a run of HELM: the log-probability of the completion, and the reference it chooses.
+
+    A request that failed has neither. HELM writes 0 where a model gives no log-probability.
+    """
     about, has_logs, valid, states = None, False, True, 0
-    for name, value in _helm_members(path):
+    for name, state in document_members(path, HELM["samples"], "a run of HELM"):
         if name == HELM["about"]:
-            about = value
+            about = state
         elif name == HELM["samples"]:
-            states, valid = states + 1, valid and isinstance(value, dict)
-            log = _helm_log(value) if valid else None
-            has_logs = has_logs or (isinstance(log, int | float) and log < 0)  # 0 stands for none
+            states, valid = states + 1, valid and isinstance(state, dict)
+            log = _completion(state).get(HELM["log"])
+            has_logs = has_logs or (isinstance(log, int | float) and log < 0)
     if not isinstance(about, dict) or not valid or not states:
         raise InputError(
             f"{path} is not a run of HELM: it must hold {HELM['about']!r} and a list of "
@@ -299,83 +276,46 @@ def helm_answers(path: Path, values: Values, *, probability: str | None) -> Answ
             file=str(path),
             hint="Give the `scenario_state.json` of a run folder.",
         )
-    groups = _helm_groups(path, about)
-    reader = Values("sum", lenient=values.lenient)
-
-    def answer(state: Row) -> Answer:
-        """Answer of a request; one that failed has neither a probability nor a score."""
-        instance = _object(state, "instance")
-        name = question_of(instance.get(HELM["question"]), "instance.id")
-        if not _object(state, "output_mapping") or state.get("reference_index") is not None:
-            raise InputError(
-                "A run of HELM must ask multiple-choice questions with all options in one request.",
-                hint="Run the scenario with `method=multiple_choice_joint`.",
-            )
-        question = f"{groups['task']}/{name}" if "task" in groups else name
-        if _object(state, "result").get("success") is not True:
-            return Answer(question, None, None, groups=groups)
-        chosen = _helm_choice(state, about.get("output_mapping_pattern"))
-        right = {
-            _object(reference, "output").get("text")
-            for reference in _list(instance, "references")
-            if HELM["correct"] in _list(reference, "tags")
-        }
-        credit = None if chosen is None or not right else float(chosen in right)
-        sure = reader.confidence(_helm_log(state)) if has_logs else None
-        return Answer(question, sure, credit, chosen is None, groups)
-
-    requests = enumerate(value for name, value in _helm_members(path) if name == HELM["samples"])
-    placed = (
-        (f"request {number} (instance {_object(state, 'instance').get(HELM['question'])!r})", state)
-        for number, state in requests
-    )
-    words = f"{FORMS['sum']}; right by the tag {HELM['correct']!r}"
-    return collected(placed, answer, probability=words, file=str(path))
-
-
-def _helm_members(path: Path) -> Iterator[tuple[str, Any]]:
-    return document_members(path, HELM["samples"], "a run of HELM")
-
-
-def _helm_groups(path: Path, about: Row) -> dict[str, str]:
-    """Model, and the task where the folder has the name that HELM gives it.
-
-    Examples
-    --------
-    >>> folder = Path("mmlu:subject=anatomy,model=acme_small")
-    >>> _helm_groups(folder / "scenario_state.json", {"model": "acme/small"})
-    {'model': 'acme/small', 'task': 'mmlu:subject=anatomy'}
-    """
-    model = about.get("model")
-    groups = {"model": model} if isinstance(model, str) and model else {}
+    groups = {"model": about["model"]} if isinstance(about.get("model"), str) else {}
+    # Folders are named such as mmlu:subject=anatomy,model=acme_small.
     scenario, _, options = path.absolute().parent.name.partition(":")
-    parts = options.split(",")
-    if any(part.startswith("model=") for part in parts):
-        others = [part for part in parts if not part.startswith(("model=", "model_deployment="))]
-        groups["task"] = f"{scenario}:{','.join(others)}" if others else scenario
-    return groups
+    if any(part.startswith("model=") for part in options.split(",")):
+        own = [o for o in options.split(",") if not o.startswith(("model=", "model_deployment="))]
+        groups["task"] = f"{scenario}:{','.join(own)}" if own else scenario
+    members = document_members(path, HELM["samples"], "a run of HELM")
+    for number, state in enumerate(value for name, value in members if name == HELM["samples"]):
+        question = field_of(state, HELM["question"])
+        place = f"request {number} (instance {show_value(question)})"
+        with at(place, str(path)):
+            chosen, right = _chosen(state, about.get("output_mapping_pattern"))
+        worked = field_of(state, "result.success") is True
+        log = _completion(state).get(HELM["log"]) if has_logs and worked else None
+        score = None if chosen is None or not right else float(chosen in right)
+        scores = {HELM["correct"]: score if worked else None}
+        declined, task = worked and chosen is None, groups.get("task")
+        yield place, Entry(question, {"tokens": log}, scores, declined, groups, task)
 
 
-def _helm_completion(state: Row) -> Row:
+def _completion(state: Any) -> Row:
     """Completion that HELM scores: the most probable one, the first of equals."""
-    completions = [c for c in _list(_object(state, "result"), "completions") if isinstance(c, dict)]
-    logs = [c.get("logprob") for c in completions]
-    scores = [float(log) if isinstance(log, int | float) else 0.0 for log in logs]
-    return completions[scores.index(max(scores))] if scores else {}
+    found = [c for c in _list(state, HELM["completions"]) if isinstance(c, dict)]
+    logs = [c.get(HELM["log"]) for c in found]
+    scores = [
+        float(log) if isinstance(log, int | float) and abs(log) < 1e300 else 0.0 for log in logs
+    ]
+    return found[scores.index(max(scores))] if scores else {}
 
 
-def _helm_log(state: Row) -> Any:
-    """Log-probability of a completion, as the run has it; None where the request failed."""
-    succeeded = _object(state, "result").get("success") is True
-    return _helm_completion(state).get("logprob") if succeeded else None
-
-
-def _helm_choice(state: Row, pattern: Any) -> str | None:
-    """Text of the option that a completion names; None where it names none."""
-    text = _helm_completion(state).get("text")
-    if not isinstance(text, str):
-        return None
-    label = text.strip()
+def _chosen(state: Row, pattern: Any) -> tuple[str | None, list[Any]]:
+    """Text of the option that a completion names, None where it names none, and the right options."""
+    options = _object(state, HELM["options"])
+    if not options or state.get("reference_index") is not None:
+        raise InputError(
+            "A run of HELM must ask multiple-choice questions with all options in one request.",
+            hint="Run the scenario with `method=multiple_choice_joint`.",
+        )
+    text = _completion(state).get("text")
+    label = text.strip() if isinstance(text, str) else ""
     if pattern:
         try:
             match = re.search(pattern, label)
@@ -384,101 +324,43 @@ def _helm_choice(state: Row, pattern: Any) -> str | None:
                 f"'output_mapping_pattern' must be a regular expression: {error}."
             ) from error
         label = "" if match is None else match[1 if match.re.groups else 0] or ""
-    option = _object(state, "output_mapping").get(label)
-    references = _list(_object(state, "instance"), "references")
-    texts = [_object(reference, "output").get("text") for reference in references]
-    return option if isinstance(option, str) and option in texts else None
+    references = _list(state, HELM["references"])
+    texts = [field_of(reference, "output.text") for reference in references]
+    right = [
+        t for t, r in zip(texts, references, strict=True) if HELM["correct"] in _list(r, "tags")
+    ]
+    option = options.get(label)
+    return (option if isinstance(option, str) and option in texts else None), right
 
 
 # -- Inspect -----------------------------------------------------------------------------------
 
-_INSPECT_WORDS = {
-    "metadata": "confidence in the score's metadata",
-    "stated": "confidence stated in the answer",
-    "tokens": FORMS["sum"],
-}
-_TOKEN_FORMS = ("sum", "mean", "token")
-LARGEST_MEMBER = 1 << 30
-LOCAL_HEADER, ZSTANDARD = 30, 93
-"""Of a ZIP archive: bytes before the name of a member, and the number of a way to pack."""
 
-
-def inspect_answers(
-    path: Path, values: Values, *, probability: str | None, correct: str | None
-) -> Answers:
+def inspect_entries(path: Path) -> Iterator[tuple[str, Entry]]:
     """Answers of a log of Inspect; epochs of one sample are one question."""
-    _require_form(values, ("probability", "percent", *_TOKEN_FORMS), "Inspect")
-    tokens = values.form if values.form in _TOKEN_FORMS else "sum"
-    if probability is None and values.form in _TOKEN_FORMS:
-        probability = "tokens"
-    require_choice("probability", probability, (None, *_INSPECT_WORDS))
-    scorer, kinds = _inspect_contents(path, correct)
-    if probability is None:
-        probability = next((kind for kind in _INSPECT_WORDS if kind in kinds), "metadata")
     about = _object(_inspect_header(path), "eval")
     groups = {name: str(about[name]) for name in INSPECT["groups"] if name in about}
-
-    def confidence(sample: Row) -> float | None:
-        if probability == "stated":
-            return values.stated(_inspect_text(sample) or "")
-        if probability == "tokens":
-            logs = _inspect_tokens(sample)
-            return from_log_probabilities(logs, tokens) if logs else None
-        return values.confidence(_inspect_confidence(_object(_object(sample, "scores"), scorer)))
-
-    def answer(sample: Row) -> Answer:
-        value = _object(_object(sample, "scores"), scorer).get("value")
-        name = question_of(sample.get(INSPECT["question"]), INSPECT["question"])
-        return Answer(
-            f"{groups.get('task', path.stem)}/{name}",
-            confidence(sample),
-            None if value == "N" else values.credit(value),
-            value == "N" or (not sample.get("error") and is_refusal(_inspect_text(sample))),
-            groups,
-        )
-
-    placed = (
-        (f"sample {show_value(sample.get(INSPECT['question']))}", sample)
-        for sample in _inspect_samples(path)
-    )
-    words = FORMS[tokens] if probability == "tokens" else _INSPECT_WORDS[probability]
-    made = collected(placed, answer, probability=f"{words}; right by {scorer!r}", file=str(path))
-    values.require_one_scale(str(path))
-    return made
-
-
-def _inspect_contents(path: Path, scorer: str | None) -> tuple[str, set[str]]:
-    """Scorer, and the kinds of confidence that some sample has."""
-    names: set[str] = set()
-    kinds: set[str] = set()
-    samples = 0
     for sample in _inspect_samples(path):
-        samples += 1
-        scores = _object(sample, "scores")
-        names.update(scores)
-        if any(_inspect_confidence(_object(scores, name)) is not None for name in scores):
-            kinds.add("metadata")
-        if "stated" not in kinds and Values().stated(_inspect_text(sample) or "") is not None:
-            kinds.add("stated")
-        if "tokens" not in kinds and _inspect_tokens(sample):
-            kinds.add("tokens")
-    if not samples:
-        raise _no_samples(path)
-    if not names:
-        raise InputError(
-            f"{path} must hold scores; its samples have none.",
-            file=str(path),
-            hint="Run `inspect score` first.",
-        )
-    if scorer is None and len(names) > 1:
-        raise InputError(
-            f"{path} has {len(names)} scorers: {', '.join(map(repr, sorted(names)))}.",
-            file=str(path),
-            hint="Choose one with `correct=`.",
-        )
-    chosen = next(iter(names)) if scorer is None else scorer
-    require_choice("correct", chosen, sorted(names))
-    return chosen, kinds
+        scores = _object(sample, INSPECT["scores"])
+        content = field_of(sample, INSPECT["text"])
+        if isinstance(content, list):
+            content = "\n".join(str(field_of(part, "text") or "") for part in content)
+        text = content if isinstance(content, str) else None
+        metadata = {
+            name: next((v for n in INSPECT["confidence"] if (v := own.get(n)) is not None), None)
+            for name, own in ((name, _object(score, "metadata")) for name, score in scores.items())
+        }
+        confidences = {
+            "metadata": metadata if any(v is not None for v in metadata.values()) else None,
+            "stated": text,
+            "tokens": field_of(sample, INSPECT["tokens"]) or None,
+        }
+        values = {name: field_of(score, "value") for name, score in scores.items()}
+        question = sample.get(INSPECT["question"])
+        declined = not sample.get("error") and is_refusal(text)
+        place = f"sample {show_value(question)}"
+        task = groups.get("task", path.stem)
+        yield place, Entry(question, confidences, values, declined, groups, task)
 
 
 def _inspect_header(path: Path) -> Row:
@@ -486,40 +368,35 @@ def _inspect_header(path: Path) -> Row:
     if not zipfile.is_zipfile(path):
         content = document_members(path, INSPECT["samples"], "an Inspect log")
         return {name: value for name, value in content if name != INSPECT["samples"]}
-    with _archive(path) as (archive, members):
-        first = next((members[name] for name in INSPECT["headers"] if name in members), None)
-        return _member(archive, first) if first else {}
+    with _archive(path) as members:
+        return next((members[name]() for name in INSPECT["headers"] if name in members), {})
 
 
 def _inspect_samples(path: Path) -> Iterator[Row]:
     """Samples, one at a time."""
     if zipfile.is_zipfile(path):
-        with _archive(path) as (archive, members):
+        with _archive(path) as members:
             for name in sorted(members):
                 if name.startswith("samples/") and name.endswith(".json"):
-                    yield _member(archive, members[name])
+                    yield members[name]()
         return
-    listed = False
     for name, value in document_members(path, INSPECT["samples"], "an Inspect log"):
         if name == INSPECT["samples"]:
-            listed = isinstance(value, dict)
-            if not listed:
-                break
+            if not isinstance(value, dict):
+                raise InputError(
+                    f"{path} is not an Inspect log: its samples are none.", file=str(path)
+                )
             yield value
-    if not listed:
-        raise InputError(f"{path} is not an Inspect log: it holds no 'samples'.", file=str(path))
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
-    """Archive and its members by name; whatever is wrong with it becomes an InputError."""
+def _archive(path: Path) -> Iterator[Mapping[str, Callable[[], Row]]]:
+    """Members of an archive by name; whatever is wrong with it becomes an InputError."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = {member.filename: member for member in archive.infolist()}
-            if min((member.header_offset for member in members.values()), default=0):
-                raise ValueError("something stands before it, such as another archive")
-            yield archive, members
-    except CalibrantError:
+            members = {m.filename: m for m in archive.infolist()}
+            yield {name: partial(_member, archive, m) for name, m in members.items()}
+    except InputError:
         raise
     except Exception as error:  # damaged bytes may raise anything
         raise InputError(
@@ -530,230 +407,235 @@ def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.Zi
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Row:
-    if member.file_size > LARGEST_MEMBER:
-        raise InputError(f"A sample must unpack to at most {LARGEST_MEMBER >> 20} MB.")
-    content = json_of(_unpacked(archive, member))
-    if not isinstance(content, dict):
-        raise InputError(f"{show_value(member.filename)} must be an object.")
-    return content
-
-
-def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Bytes of a member; Inspect packs with Zstandard, which Python's reader may not know."""
-    if member.compress_type != ZSTANDARD:
-        return archive.read(member)
-    pyarrow = require("pyarrow", caller="reading an Inspect log")
-    assert archive.filename is not None
-    with open(archive.filename, "rb") as file:
-        file.seek(member.header_offset)
-        name, extra = struct.unpack("<26x2H", file.read(LOCAL_HEADER))
-        file.seek(name + extra, os.SEEK_CUR)
-        packed = file.read(member.compress_size)
-    unpacked: bytes = pyarrow.decompress(packed, member.file_size, codec="zstd", asbytes=True)
-    if zlib.crc32(unpacked) != member.CRC:
-        raise ValueError(f"the checksum of {member.filename} does not match")
-    return unpacked
-
-
-def _inspect_confidence(score: Row) -> Any:
-    metadata = _object(score, "metadata")
-    values = (metadata.get(name) for name in INSPECT["confidence"])
-    return next((value for value in values if value is not None), None)
-
-
-def _inspect_choice(sample: Row) -> Row:
-    choices = _list(_object(sample, "output"), "choices")
-    return choices[0] if choices and isinstance(choices[0], dict) else {}
-
-
-def _inspect_text(sample: Row) -> str | None:
-    content = _object(_inspect_choice(sample), "message").get("content")
-    if isinstance(content, list):
-        parts = [part.get("text", "") for part in content if isinstance(part, dict)]
-        return "\n".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else None
-
-
-def _inspect_tokens(sample: Row) -> Any:
-    return _object(_inspect_choice(sample), "logprobs").get("content")
+    """Object in a member; Inspect packs with Zstandard, which Python's reader may not know."""
+    if member.file_size > LONGEST_LINE:
+        raise InputError(f"A sample must unpack to at most {LONGEST_LINE >> 20} MB.")
+    if member.compress_type != 93:
+        content = archive.read(member)
+    else:
+        pyarrow = require("pyarrow", caller="reading an Inspect log")
+        with open(str(archive.filename), "rb") as file:
+            file.seek(member.header_offset)
+            name, extra = struct.unpack("<26x2H", file.read(30))
+            file.seek(name + extra, os.SEEK_CUR)
+            packed = file.read(member.compress_size)
+        content = pyarrow.decompress(packed, member.file_size, codec="zstd", asbytes=True)
+        if zlib.crc32(content) != member.CRC:
+            raise ValueError(f"the checksum of {member.filename} does not match")
+    value = json_of(content)
+    if not isinstance(value, dict):
+        raise ValueError(f"{member.filename} is no object")
+    return value
 
 
 # -- plain JSON lines --------------------------------------------------------------------------
 
 
-def plain_answers(
-    path: Path,
-    values: Values,
-    *,
-    probability: str | None,
-    correct: str | None,
-    question: str | None,
-) -> Answers:
-    """Answers of JSON lines with a confidence and whether the answer was right, by names of fields."""
-    present: dict[str, Row] = {}  # each field with the first line that has it
-    for _, row in json_lines(path):
-        if not row.keys() <= present.keys():
-            for name in row:
-                present.setdefault(name, row)
-    known = {
-        **dict.fromkeys(("sum", "mean", "token"), PLAIN["logs"]),
-        "choices": (*PLAIN["logs"], *_scored(present)),
-        "agreement": (*PLAIN["samples"], *PLAIN["answer"]),
-    }.get(values.form, PLAIN["probability"])
-    prob_field = _field(path, present, probability, known, "probability", "a confidence")
-    right_field = _field(
-        path, present, correct, PLAIN["correct"], "correct", "whether the answer was right"
-    )
-    asked = question or next((name for name in PLAIN["question"] if name in present), None)
-    if asked is not None and not _has(present, asked):
-        raise _not_a_field(path, asked, present, "question")
-    groups = [name for name in PLAIN["groups"] if name in present]
-    agreement = _Agreement(path, prob_field, asked) if values.form == "agreement" else None
-
-    def answer(row: Row) -> Answer:
-        value, right = _value(row, prob_field), _value(row, right_field)
-        name = question_of(_value(row, asked), asked) if asked else None
-        given = {group: str(row[group]) for group in groups if not _is_missing(row.get(group))}
-        if _abstained(row, None if agreement else value, right):
-            return Answer(name, None, None, True, given)
-        chosen = next((row[field] for field in PLAIN["answer"] if field in row), None)
-        sure = agreement.share(name, value) if agreement else values.confidence(value, chosen)
-        return Answer(name, sure, values.credit(right), False, given)
-
-    form = "" if values.form == "probability" else f" ({FORMS[values.form]})"
-    words = f"the field {prob_field!r}{form}"
-    made = collected(json_lines(path), answer, probability=words, file=str(path))
-    values.require_one_scale(str(path))
-    return made
+def plain_entries(path: Path) -> Iterator[tuple[str, Entry]]:
+    """Answers of JSON lines: every field is a confidence or a score, if it is named as such."""
+    for place, row in json_lines(path):
+        named = ((name, row.get(name)) for name in PLAIN["groups"])
+        groups = {name: str(v) for name, v in named if v is not None and v == v}
+        answers = [row[name] for name in PLAIN["answer"] if name in row]
+        yield place, Entry(None, row, row, bool(answers) and all(map(is_refusal, answers)), groups)
 
 
-class _Agreement:
-    """Number of samples of a question that give the same answer, in one list or in lines of their own."""
+# -- JSON --------------------------------------------------------------------------------------
 
-    def __init__(self, path: Path, field: str, question: str | None) -> None:
-        self._asked: Counter[str] = Counter()
-        self._said: Counter[tuple[str, str]] = Counter()
-        for line, row in json_lines(path):
-            value = _value(row, field)
-            if isinstance(value, list) or _is_missing(value):
+
+def opened(path: str | os.PathLike[str]) -> Any:
+    """Open file, unpacked where its name ends in .gz."""
+    return gzip.open(path) if os.fspath(path).endswith(".gz") else open(path, "rb")
+
+
+def json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, Row]]:
+    """Objects of a file of JSON lines, each with the number of its line, as in "line 3"."""
+    number = 0
+    with opened(path) as file:
+        while line := file.readline(LONGEST_LINE + 1):
+            number += 1
+            with at(f"line {number}", str(path)):
+                if len(line) > LONGEST_LINE:
+                    raise InputError(f"A line of a log must have at most {LONGEST_LINE >> 20} MB.")
+                try:
+                    row = json_of(line) if line.strip() else None
+                except (ValueError, RecursionError) as error:
+                    raise InputError(f"A line of a log must be JSON: {error}.") from error
+                if row is not None and not isinstance(row, dict):
+                    raise InputError(f"A line of a log must be an object; got {show_value(row)}.")
+            if row is not None:
+                yield f"line {number}", row
+
+
+def document_members(path: Path, items: str, what: str) -> Iterator[tuple[str, Any]]:
+    """Members of the object that a file holds, and for the list `items` each of its items, one at a time.
+
+    Anything but such an object is refused as not `what`.
+    """
+    try:
+        with opened(path) as file:
+            text = _Document(file)
+            names: set[str] = set()
+            for _ in text.separated("{", "}"):
+                name = text.value()
+                if not isinstance(name, str) or name in names:
+                    raise ValueError(f"a member has no name, or that of another: {name!r}")
+                names.add(name)
+                text.take(":")
+                if name == items and text.peek() == "[":
+                    for _ in text.separated("[", "]"):
+                        yield name, text.value()
+                else:
+                    yield name, text.value()
+            if text.peek():
+                raise ValueError("there is more after its end")
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not {what}: {error}.", file=str(path)) from error
+
+
+class _Document:
+    """JSON text that is read as far as it is needed, so that a long list in it is never held whole."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = codecs.getreader("utf-8")(file)
+        self._text, self._at = "", 0
+        self._decode = json.JSONDecoder(object_pairs_hook=object_of).raw_decode
+
+    def _more(self) -> bool:
+        """Read as much again as is held and not yet used; False at the end."""
+        rest = self._text[self._at :]
+        if len(rest) > LONGEST_LINE:
+            raise ValueError(f"a value has more than {LONGEST_LINE >> 20} MB")
+        chunk = self._file.read(max(PEEK_BYTES, min(len(rest), LONGEST_LINE + 1 - len(rest))))
+        self._text, self._at = rest + chunk, 0
+        return bool(chunk)
+
+    def peek(self) -> str:
+        """Next character that is no blank; "" at the end."""
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in " \t\n\r":
+                    return self._text[self._at]
+                self._at += 1
+            if not self._more():
+                return ""
+
+    def take(self, character: str) -> None:
+        """Go past this character, which must come next."""
+        if self.peek() != character:
+            raise ValueError(f"{character!r} is missing")
+        self._at += 1
+
+    def value(self) -> Any:
+        """Next value."""
+        self.peek()
+        while True:
+            try:
+                value, end = self._decode(self._text, self._at)
+            except json.JSONDecodeError:
+                if not self._more():
+                    raise
                 continue
-            if question is None:
-                raise InputError(
-                    "`question` must name the field of the question.", argument="question"
-                )
-            with at(line, str(path)):
-                name = question_of(_value(row, question), question)
-            self._asked[name] += 1
-            self._said[name, _normal(value)] += 1
+            if end == len(self._text) and self._more():
+                continue  # a number may go on
+            self._at = end
+            return value
 
-    def share(self, question: str | None, value: Any) -> float | None:
-        """Share of the samples that say this, or of those in a list that say the commonest."""
-        if isinstance(value, list):
-            counts = Counter(map(_normal, value))
-            return max(counts.values()) / len(value) if value else None
-        if question is None or _is_missing(value):
-            return None
-        return self._said[question, _normal(value)] / self._asked[question]
+    def separated(self, start: str, end: str) -> Iterator[None]:
+        """Loop over the values between these, each of which the caller takes."""
+        self.take(start)
+        if self.peek() != end:
+            yield
+            while self.peek() == ",":
+                self.take(",")
+                yield
+        self.take(end)
 
 
-def _normal(answer: Any) -> str:
-    """Answer without case, outer spaces and a full stop."""
-    return " ".join(str(answer).lower().split()).rstrip(". ")[:200]
+# -- formats -----------------------------------------------------------------------------------
 
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value
-
-
-def _value(row: Row, name: str | None) -> Any:
-    """Field by its name, or by a path such as "judge.confidence" or "choices.0.logprobs"."""
-    if name is None:
-        return None
-    if name in row:
-        return row[name]
-    value: Any = row
-    for part in name.split("."):
-        if isinstance(value, list) and part.isdecimal() and len(part) < 10:
-            value = value[int(part)] if int(part) < len(value) else None
-        elif isinstance(value, dict):
-            value = value.get(part)
-        else:
-            return None
-    return value
-
-
-def _has(present: dict[str, Row], name: str) -> bool:
-    top = name if name in present else name.split(".")[0]
-    if top not in present:
-        return False
-    return top == name or any(_value(row, name) is not None for row in present.values())
-
-
-def _abstained(row: Row, prob: Any, right: Any) -> bool:
-    if isinstance(row.get("abstained"), bool):
-        return bool(row["abstained"])
-    if any(isinstance(v, str) and v.strip() and is_empty(v) for v in (prob, right)):
-        return True
-    answers = [row[name] for name in PLAIN["answer"] if name in row]
-    return (prob is None and right is None) or (bool(answers) and all(map(is_refusal, answers)))
-
-
-def _field(
-    path: Path,
-    present: dict[str, Row],
-    given: str | None,
-    known: tuple[str, ...],
-    option: str,
-    what: str,
-) -> str:
-    if given is not None:
-        if not _has(present, given):
-            raise _not_a_field(path, given, present, option)
-        return given
-    name = next((name for name in known if _has(present, name)), None)
-    if name is not None:
-        return name
-    hint = f"Name it with `{option}=`."
-    if option == "probability":
-        logs = [*(name for name in PLAIN["logs"] if name in present), *_scored(present)]
-        if logs:
-            form = "choices" if logs[0].startswith(("choice", "option")) else "sum"
-            hint = f'To make one of the log-probabilities in {logs[0]!r}, pass `form="{form}"`.'
-    raise InputError(
-        f"{path} must have a field with {what}, such as {known[0]!r}; it has {show_value(list(present))}.",
-        file=str(path),
-        hint=hint,
-    )
-
-
-def _scored(present: dict[str, Row]) -> list[str]:
-    """Fields of options that have log-probabilities, and not only names."""
-    found = []
-    for name in PLAIN["options"]:
-        options = present.get(name, {}).get(name)
-        scores = options.values() if isinstance(options, dict) else options
-        if isinstance(scores, Iterable) and not isinstance(scores, str):
-            found += [name] if all(is_number(score) and score <= 0.0 for score in scores) else []
-    return found
-
-
-def _not_a_field(path: Path, name: str, present: dict[str, Row], option: str) -> InputError:
-    near = difflib.get_close_matches(name, list(present), n=1)
-    return InputError(
-        f"`{option}` must be a field of {path}; {show_value(name)} is none. It has "
-        f"{show_value(list(present))}.",
-        argument=option,
-        file=str(path),
-        hint=f"Did you mean {near[0]!r}?" if near else None,
-    )
-
-
-Reader = Callable[..., Answers]
-READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
-    "lm-eval": (lm_eval_answers, ("probability", "correct", "filter")),
-    "inspect": (inspect_answers, ("probability", "correct")),
-    "openai-evals": (openai_evals_answers, ("probability", "correct")),
-    "helm": (helm_answers, ("probability",)),
-    "jsonl": (plain_answers, ("probability", "correct", "question")),
+STATED = "confidence stated in the text"
+_TEXT_FORMS = ("probability", "percent")
+LOGS: dict[str, Log] = {
+    "lm-eval": Log(
+        lm_eval_entries,
+        LM_EVAL["question"],
+        {
+            "choices": "share of the chosen answer in the likelihoods of all choices",
+            "stated": STATED,
+            "normalised": "share of the chosen answer in the likelihoods per character of all choices",
+        },
+        {
+            "choices": ("acc",),
+            "normalised": ("acc_norm",),
+            "stated": ("exact_match", "acc", "pass@1", "correct"),
+        },
+        _TEXT_FORMS,
+        ("probability", "correct", "filter"),
+    ),
+    "inspect": Log(
+        inspect_entries,
+        INSPECT["question"],
+        {
+            "metadata": "confidence in the score's metadata",
+            "stated": "confidence stated in the answer",
+            "tokens": FORMS["sum"],
+        },
+        {},
+        (*_TEXT_FORMS, "sum", "mean", "token"),
+    ),
+    "openai-evals": Log(
+        openai_evals_entries,
+        OPENAI_EVALS["question"],
+        {"stated": STATED},
+        {"stated": ("correct",)},
+        _TEXT_FORMS,
+    ),
+    "helm": Log(
+        helm_entries,
+        HELM["question"],
+        {"tokens": FORMS["sum"]},
+        {"tokens": (HELM["correct"],)},
+        ("probability", "sum"),
+        ("probability",),
+    ),
+    "jsonl": Log(plain_entries, "", {}, {}, tuple(FORMS), ("probability", "correct", "question")),
 }
-"""Readers by format, each with the options that it takes."""
+"""Formats of logs; that of the plain one looks for the names of fields in `PLAIN`."""
+
+
+def log_format(path: str | os.PathLike[str]) -> str | None:
+    """Kind of log that a file is, from its ending and its first object; None for any other."""
+    name = os.fspath(path).lower()
+    if name.endswith(".eval"):
+        return "inspect"
+    stem = name.removesuffix(".gz")
+    if not stem.endswith((".json", ".jsonl", ".ndjson")):
+        return None
+    try:
+        with opened(path) as file:
+            is_document = stem.endswith(".json")
+            head = file.read(PEEK_BYTES) if is_document else file.readline(PEEK_BYTES)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path} cannot be read: {error}.", file=os.fspath(path)) from error
+    if is_document:
+        if b'"adapter_spec"' in head and b'"request_states"' in head:
+            return "helm"
+        return "inspect" if b'"samples"' in head and b'"eval"' in head else None
+    if b'"filtered_resps"' in head:
+        return "lm-eval"
+    try:
+        row = json.loads(head)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(row, dict):
+        return None
+    # A run of OpenAI's evals starts with its specification; an answer names a question, which rows of a
+    # table do not, and says whether it was right.
+    if field_of(row, "spec.completion_fns") is not None:
+        return "openai-evals"
+    asks = not row.keys().isdisjoint(("question_id", "qid", "doc_id", "question"))
+    judged = not row.keys().isdisjoint(("correct", "is_correct", "judge_response"))
+    return "jsonl" if judged and (asks or row.keys() >= {"id", "confidence"}) else None

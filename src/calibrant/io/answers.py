@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
+import difflib
 import hashlib
-import json
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,46 +15,28 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice
-from calibrant._files import decoding, json_of, object_of
+from calibrant._arguments import is_number, require_choice
+from calibrant._files import decoding
 from calibrant._locks import cached_property
 from calibrant.errors import InputError, show_value
-from calibrant.io.confidence import FORMS, Form, Values, as_probability
-from calibrant.io.files import LONGEST_LINE, unchanged_file
+from calibrant.io.answer_logs import LOGS, PLAIN, Entry, Log, at, field_of, log_format
+from calibrant.io.confidence import (
+    FORMS,
+    LOG_FORMS,
+    Form,
+    Values,
+    as_probability,
+    from_log_probabilities,
+    is_empty,
+    share_of_choice,
+)
+from calibrant.io.files import unchanged_file
 
-__all__ = ["FORMATS", "FORMS", "Answer", "Answers", "as_probability", "log_format", "read_answers"]
+__all__ = ["FORMATS", "FORMS", "Answers", "as_probability", "log_format", "read_answers"]
 
-FORMATS = ("lm-eval", "inspect", "openai-evals", "helm", "jsonl")
+FORMATS = tuple(LOGS)
 """Logs that `read_answers` reads: samples of lm-evaluation-harness, logs of Inspect and of OpenAI's evals,
 runs of HELM, plain JSON lines."""
-PEEK_BYTES = 1 << 20
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One answer, as a log gives it.
-
-    Attributes
-    ----------
-    question : str or None
-        Answers to one question depend on each other; None where the log does not name it.
-    probability : float or None
-        That the answer is right, by the model's own account; None where the log gives none, infinite
-        where it cannot be read.
-    correct : float or None
-        1, 0, or a share of the credit; None where nobody scored it.
-    abstained : bool
-        The model declined to answer.
-    groups : mapping
-        By which answers can be told apart, such as model and task.
-    """
-
-    question: str | None
-    probability: float | None
-    correct: float | None
-    abstained: bool = False
-    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,60 +171,6 @@ class _Groups:
         return {name: np.array(self._columns[name], dtype=object) for name in sorted(self._columns)}
 
 
-def collected(
-    rows: Iterable[tuple[str, Row]],
-    answer: Callable[[Row], Answer | None],
-    *,
-    probability: str,
-    file: str,
-) -> Answers:
-    """Answers in the rows of a log as columns; those that the model declined to give are only counted.
-
-    They are taken one by one, so that a log of any length needs room for three numbers an answer, and
-    one for each of its groups. Rows come with their place in the log; some hold no answer.
-    """
-    correct, confidence, questions = array("d"), array("d"), array("q")
-    groups, abstained_groups = _Groups(), _Groups()
-    abstained = stated = 0
-    named = True
-    for place, row in rows:
-        with at(place, file):
-            found = answer(row)
-        if found is None:
-            continue
-        if found.abstained:
-            abstained += 1
-            abstained_groups.add(found.groups)
-            continue
-        groups.add(found.groups)
-        stated += found.probability is not None
-        correct.append(np.nan if found.correct is None else found.correct)
-        confidence.append(np.nan if found.probability is None else found.probability)
-        named = named and found.question is not None
-        questions.append(
-            len(correct) if found.question is None else question_number(found.question)
-        )
-    if not correct:
-        seen = f"all {abstained} are abstentions" if abstained else "it has none"
-        raise InputError(f"{file} must hold answers; {seen}.", file=file)
-    if not stated:
-        raise InputError(
-            f"{file} holds no probability for any of its {len(correct)} answers ({probability}).",
-            file=file,
-            hint='Ask the model to state its confidence ("Confidence: 85%"), or log token probabilities.',
-        )
-    return Answers(
-        y_true=np.frombuffer(correct),
-        y_prob=np.frombuffer(confidence),
-        cluster=np.frombuffer(questions, dtype=np.int64),
-        groups=groups.arrays(),
-        probability=probability,
-        abstained=abstained,
-        abstained_groups=abstained_groups.arrays(),
-        names_questions=named,
-    )
-
-
 def question_number(name: str) -> int:
     """First 64 bits of a digest of a question's id.
 
@@ -258,179 +185,254 @@ def question_number(name: str) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def question_of(value: Any, field: str) -> str:
-    """Id of the question of an answer; without one, answers would be one cluster.
+class _Reading:
+    """One log, with the names of the confidence and the score that are read of each answer."""
 
-    Examples
-    --------
-    >>> question_of(7, "id")
-    '7'
+    def __init__(self, path: Path, log: Log, values: Values, given: Mapping[str, Any]) -> None:
+        self.path, self.log, self.values = path, log, values
+        self.is_plain = not log.confidences
+        self._confidences: dict[str, Mapping[str, Any]] = {}
+        self._scores: dict[str, Mapping[str, Any]] = {}
+        filters: dict[str | None, None] = {}
+        for _, entry in log.entries(path):
+            filters.setdefault(entry.filter)
+            for found, fields in (
+                (self._confidences, entry.confidences),
+                (self._scores, entry.scores),
+            ):
+                if not fields.keys() <= found.keys():
+                    for name, value in fields.items():
+                        if self.is_plain or found is self._scores or self._says(name, value):
+                            found.setdefault(name, fields)
+        if not filters and not self.is_plain:
+            raise InputError(
+                f"{path} must hold samples; it has none.",
+                file=str(path),
+                hint="Check that the evaluation has run to its end, with its samples logged.",
+            )
+        if given["filter"] is None and len(filters) > 1:
+            raise InputError(
+                f"{path} scores each answer by {len(filters)} filters: {', '.join(map(repr, filters))}.",
+                file=str(path),
+                hint="Choose one with `filter=`.",
+            )
+        self._filter = next(iter(filters), None) if given["filter"] is None else given["filter"]
+        require_choice("filter", self._filter, tuple(filters) or (None,))
+        self.probability = self._confidence_name(given["probability"])
+        known = PLAIN["correct"] if self.is_plain else log.scores.get(self.probability, ())
+        what = "whether the answer was right"
+        self.correct = self._field(self._scores, given["correct"], known, "correct", what)
+        self._asked = log.question or given["question"]
+        if self._asked is None:
+            self._asked = next((name for name in PLAIN["question"] if name in self._scores), None)
+        elif self.is_plain:
+            self._field(self._scores, self._asked, (), "question", "the question")
+        self._agreement = self._counted() if values.form == "agreement" else None
+
+    def __iter__(self) -> Iterator[tuple[str, Entry]]:
+        return ((place, e) for place, e in self.log.entries(self.path) if e.filter == self._filter)
+
+    def _says(self, name: str, value: Any) -> bool:
+        if name == "stated":
+            return isinstance(value, str) and self.values.stated(value) is not None
+        return value is not None
+
+    def _confidence_name(self, given: str | None) -> str:
+        names, form = self.log.confidences, self.values.form
+        if not self.is_plain:
+            require_choice("probability", given, (None, *names))
+            if form in LOG_FORMS and "tokens" in names:
+                return given or "tokens"
+            rest = "stated" if "stated" in names else next(iter(names))
+            return given or next((name for name in names if name in self._confidences), rest)
+        known = {
+            **dict.fromkeys(("sum", "mean", "token"), PLAIN["logs"]),
+            "choices": (*PLAIN["logs"], *self._scored()),
+            "agreement": (*PLAIN["samples"], *PLAIN["answer"]),
+        }.get(form, PLAIN["probability"])
+        return self._field(self._confidences, given, known, "probability", "a confidence")
+
+    def _field(
+        self,
+        present: Mapping[str, Mapping[str, Any]],
+        given: str | None,
+        known: Sequence[str],
+        option: str,
+        what: str,
+    ) -> str:
+        """Name of a field: the one that is given, the first known one, or the only one."""
+        has = [
+            name
+            for name in (known if given is None else (given,))
+            if name in present or any(field_of(row, name) is not None for row in present.values())
+        ]
+        if has:
+            return has[0]
+        only = given is None and not known
+        if only and len(present) == 1:
+            return next(iter(present))
+        names, file = list(present), str(self.path)
+        if given is not None:
+            near = difflib.get_close_matches(given, names, n=1)
+            message = f"`{option}` must be a field of {file}; {show_value(given)} is none. It has {names}."
+            hint = f"Did you mean {near[0]!r}?" if near else None
+        elif only and names:
+            message = f"{file} has {len(names)} scorers: {', '.join(map(repr, sorted(names)))}."
+            hint = f"Choose one with `{option}=`."
+        else:
+            such = f", such as {known[0]!r}" if known else ""
+            message = f"{file} must have a field with {what}{such}; it has {show_value(names)}."
+            hint = f"Name it with `{option}=`."
+            logs = [*(name for name in PLAIN["logs"] if name in present), *self._scored()]
+            if self.is_plain and option == "probability" and logs:
+                form = "choices" if logs[0].startswith(("choice", "option")) else "sum"
+                hint = f'To make one of the log-probabilities in {logs[0]!r}, pass `form="{form}"`.'
+        raise InputError(message, argument=option, file=file, hint=hint)
+
+    def _scored(self) -> list[str]:
+        """Fields of options that have log-probabilities, and not only names."""
+        found = []
+        for name in PLAIN["options"]:
+            options = self._confidences.get(name, {}).get(name)
+            logs = options.values() if isinstance(options, dict) else options
+            if isinstance(logs, Iterable) and not isinstance(logs, str):
+                found += [name] if all(is_number(log) and log <= 0.0 for log in logs) else []
+        return found
+
+    def question_of(self, entry: Entry) -> str | None:
+        """Id of the question; without one, answers would be one cluster."""
+        if self._asked is None:
+            return None
+        value = field_of(entry.scores, self._asked) if self.is_plain else entry.question
+        if value is None or value != value or value == "":
+            raise InputError(
+                f"Each answer must name its question in {self._asked!r}.", argument="question"
+            )
+        return str(value) if entry.task is None else f"{entry.task}/{value}"
+
+    def answer(self, entry: Entry) -> tuple[float | None, float | None] | None:
+        """Confidence and credit of an answer; None where the model declined to give one."""
+        said = field_of(entry.confidences, self.probability)
+        said = said() if callable(said) else said
+        score = entry.scores.get(self.correct)
+        score = field_of(entry.scores, self.correct) if self.is_plain else score
+        if self.is_plain:
+            fields, agreement = entry.confidences, self._agreement
+            if _declined(entry, said if agreement is None else None, score):
+                return None
+            if agreement is not None:
+                return self._share(agreement, self.question_of(entry), said), self.values.credit(
+                    score
+                )
+            chosen = next((fields[name] for name in PLAIN["answer"] if name in fields), None)
+            return self.values.confidence(said, chosen), self.values.credit(score)
+        if entry.abstained or score == "N":
+            return None
+        if self.probability == "stated":
+            sure = self.values.stated(said) if isinstance(said, str) else None
+        elif self.probability == "metadata":
+            sure = self.values.confidence((said or {}).get(self.correct))
+        elif self.probability == "tokens":
+            sure = self.values.read(from_log_probabilities, said, self._token_form)
+        else:
+            sure = self.values.read(share_of_choice, said)
+        return sure, self.values.credit(score)
+
+    @property
+    def _token_form(self) -> str:
+        return self.values.form if self.values.form in LOG_FORMS else "sum"
+
+    @property
+    def words(self) -> str:
+        """Probability that is read, in words."""
+        form = self.values.form
+        if self.is_plain:
+            more = "" if form == "probability" else f" ({FORMS[form]})"
+            return f"the field {self.probability!r}{more}"
+        is_token = self.probability == "tokens"
+        words = FORMS[self._token_form] if is_token else self.log.confidences[self.probability]
+        return f"{words}; right by {self.correct!r}"
+
+    def _counted(self) -> Counter[tuple[str | None, str | None]]:
+        """Number of samples of each question that give an answer, and under None, of all."""
+        counts: Counter[tuple[str | None, str | None]] = Counter()
+        for place, entry in self:
+            value = field_of(entry.confidences, self.probability)
+            if not isinstance(value, list) and value is not None:
+                if self._asked is None:
+                    raise InputError(
+                        "`question` must name the field of the question.", argument="question"
+                    )
+                with at(place, str(self.path)):
+                    question = self.question_of(entry)
+                counts.update([(question, None), (question, _normal(value))])
+        return counts
+
+    def _share(self, counts: Mapping[Any, int], question: str | None, value: Any) -> float | None:
+        """Share of the samples that say this, or of those in a list that say the commonest."""
+        if isinstance(value, list):
+            own = Counter(map(_normal, value))
+            return max(own.values()) / len(value) if value else None
+        return None if value is None else counts[question, _normal(value)] / counts[question, None]
+
+
+def _normal(answer: Any) -> str:
+    """Answer without case, outer spaces and a full stop."""
+    return " ".join(str(answer).lower().split()).rstrip(". ")[:200]
+
+
+def _declined(entry: Entry, said: Any, score: Any) -> bool:
+    """True of an answer of plain lines that says nothing, unless it says itself whether it does."""
+    if isinstance(stated := entry.confidences.get("abstained"), bool):
+        return stated
+    words = (value for value in (said, score) if isinstance(value, str) and value.strip())
+    return entry.abstained or (said is None and score is None) or any(map(is_empty, words))
+
+
+def _collected(reading: _Reading) -> Answers:
+    """Answers as columns; those that the model declined to give are only counted.
+
+    They are taken one by one, so that a log of any length needs room for three numbers an answer, and
+    one for each of its groups.
     """
-    if value is None or value != value or value == "":
-        raise InputError(f"Each answer must name its question in {field!r}.", argument="question")
-    return str(value)
-
-
-@contextmanager
-def at(place: str, file: str) -> Iterator[None]:
-    """Errors with the line or the sample of a log at which they arose."""
-    try:
-        yield
-    except InputError as error:
-        if error.file is not None:
-            raise
-        message = f"{error.message.rstrip('.')} ({place} of {file})."
-        raise InputError(message, argument=error.argument, file=file, hint=error.hint) from error
-
-
-# -- files -------------------------------------------------------------------------------------
-
-
-def opened(path: str | os.PathLike[str]) -> Any:
-    """Open file, unpacked where its name ends in .gz."""
-    return gzip.open(path) if os.fspath(path).endswith(".gz") else open(path, "rb")
-
-
-def json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, Row]]:
-    """Objects of a file of JSON lines, each with the number of its line, as in "line 3"."""
-    number = 0
-    with opened(path) as file:
-        while line := file.readline(LONGEST_LINE + 1):
-            number += 1
-            with at(f"line {number}", str(path)):
-                if len(line) > LONGEST_LINE:
-                    raise InputError(f"A line of a log must have at most {LONGEST_LINE >> 20} MB.")
-                try:
-                    row = json_of(line) if line.strip() else None
-                except UnicodeDecodeError as error:
-                    raise InputError("A log must be text in JSON.") from error
-                except (ValueError, RecursionError) as error:
-                    raise InputError(f"A line of a log must be JSON: {error}.") from error
-                if row is not None and not isinstance(row, dict):
-                    raise InputError(f"A line of a log must be an object; got {show_value(row)}.")
-            if row is not None:
-                yield f"line {number}", row
-
-
-def document_members(
-    path: str | os.PathLike[str], items: str, what: str
-) -> Iterator[tuple[str, Any]]:
-    """Members of the object that a file holds, and for the list `items` each of its items, one at a time.
-
-    Anything but such an object is refused as not `what`.
-    """
-    try:
-        with opened(path) as file:
-            text = _Document(file)
-            names: set[str] = set()
-            for _ in text.separated("{", "}"):
-                name = text.value() if text.peek() == '"' else None
-                if name is None or name in names:
-                    raise ValueError(f"a member has no name, or that of another: {name!r}")
-                names.add(name)
-                text.take(":")
-                if name == items and text.peek() == "[":
-                    for _ in text.separated("[", "]"):
-                        yield name, text.value()
-                else:
-                    yield name, text.value()
-            if text.peek():
-                raise ValueError("there is more after its end")
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not {what}: {error}.", file=os.fspath(path)) from error
-
-
-class _Document:
-    """JSON text that is read as far as it is needed, so that a long list in it is never held whole."""
-
-    def __init__(self, file: Any) -> None:
-        import codecs
-
-        self._file = codecs.getreader("utf-8")(file)
-        self._text, self._at = "", 0
-        self._decode = json.JSONDecoder(object_pairs_hook=object_of).raw_decode
-
-    def _more(self) -> bool:
-        """Read as much again as is held and not yet used; False at the end."""
-        rest = self._text[self._at :]
-        if len(rest) > LONGEST_LINE:
-            raise ValueError(f"a value has more than {LONGEST_LINE >> 20} MB")
-        chunk = self._file.read(max(PEEK_BYTES, min(len(rest), LONGEST_LINE + 1 - len(rest))))
-        self._text, self._at = rest + chunk, 0
-        return bool(chunk)
-
-    def peek(self) -> str:
-        """Next character that is no blank; "" at the end."""
-        while True:
-            while self._at < len(self._text):
-                if self._text[self._at] not in " \t\n\r":
-                    return self._text[self._at]
-                self._at += 1
-            if not self._more():
-                return ""
-
-    def take(self, character: str) -> None:
-        """Go past this character, which must come next."""
-        if self.peek() != character:
-            raise ValueError(f"{character!r} is missing")
-        self._at += 1
-
-    def value(self) -> Any:
-        """Next value."""
-        self.peek()
-        while True:
-            try:
-                value, end = self._decode(self._text, self._at)
-            except json.JSONDecodeError:
-                if not self._more():
-                    raise
-                continue
-            if end == len(self._text) and self._more():
-                continue  # a number may go on
-            self._at = end
-            return value
-
-    def separated(self, start: str, end: str) -> Iterator[None]:
-        """Loop over the values between these, each of which the caller takes."""
-        self.take(start)
-        if self.peek() != end:
-            yield
-            while self.peek() == ",":
-                self.take(",")
-                yield
-        self.take(end)
-
-
-def log_format(path: str | os.PathLike[str]) -> str | None:
-    """Kind of log that a file is, from its ending and its first object; None for any other."""
-    name = os.fspath(path).lower()
-    if name.endswith(".eval"):
-        return "inspect"
-    stem = name.removesuffix(".gz")
-    if not stem.endswith((".json", ".jsonl", ".ndjson")):
-        return None
-    with decoding("a log of answers", path), opened(path) as file:
-        is_document = stem.endswith(".json")
-        head = file.read(PEEK_BYTES) if is_document else file.readline(PEEK_BYTES)
-    if is_document:
-        if b'"adapter_spec"' in head and b'"request_states"' in head:
-            return "helm"
-        return "inspect" if b'"samples"' in head and b'"eval"' in head else None
-    if b'"filtered_resps"' in head:
-        return "lm-eval"
-    try:
-        row = json.loads(head)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(row, dict):
-        return None
-    # A run of OpenAI's evals starts with its specification; an answer names a question, which rows of a
-    # table do not, and says whether it was right.
-    if isinstance(row.get("spec"), dict) and "completion_fns" in row["spec"]:
-        return "openai-evals"
-    asks = not row.keys().isdisjoint(("question_id", "qid", "doc_id", "question"))
-    judged = not row.keys().isdisjoint(("correct", "is_correct", "judge_response"))
-    return "jsonl" if judged and (asks or row.keys() >= {"id", "confidence"}) else None
+    file = str(reading.path)
+    true, prob, questions = array("d"), array("d"), array("q")
+    groups, abstained_groups = _Groups(), _Groups()
+    abstained = stated = 0
+    named = True
+    for place, entry in reading:
+        with at(place, file):
+            question, answer = reading.question_of(entry), reading.answer(entry)
+        if answer is None:
+            abstained += 1
+            abstained_groups.add(entry.groups)
+            continue
+        groups.add(entry.groups)
+        sure, credit = (np.nan if value is None else value for value in answer)
+        stated += answer[0] is not None
+        prob.append(sure)
+        true.append(credit)
+        named = named and question is not None
+        questions.append(len(true) if question is None else question_number(question))
+    if not true:
+        seen = f"all {abstained} are abstentions" if abstained else "it has none"
+        raise InputError(f"{file} must hold answers; {seen}.", file=file)
+    if not stated:
+        raise InputError(
+            f"{file} holds no probability for any of its {len(true)} answers ({reading.words}).",
+            file=file,
+            hint='Ask the model to state its confidence ("Confidence: 85%"), or log token probabilities.',
+        )
+    return Answers(
+        y_true=np.frombuffer(true),
+        y_prob=np.frombuffer(prob),
+        cluster=np.frombuffer(questions, dtype=np.int64),
+        groups=groups.arrays(),
+        probability=reading.words,
+        abstained=abstained,
+        abstained_groups=abstained_groups.arrays(),
+        names_questions=named,
+    )
 
 
 def read_answers(
@@ -500,8 +502,6 @@ def read_answers(
     >>> answers.y_prob, answers.probability
     (array([0.85]), "the field 'confidence'")
     """
-    from calibrant.io import answer_logs
-
     is_path = isinstance(path, str | os.PathLike)
     if not is_path or not os.path.isfile(path):
         what = "a folder" if is_path and os.path.isdir(path) else "none"
@@ -514,11 +514,17 @@ def read_answers(
     require_choice("format", chosen, FORMATS)
     require_choice("form", form, tuple(FORMS))
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    log = LOGS[chosen]
     values = Values(form, words=words, score_range=score_range, lenient=on_invalid == "drop")
     given = {"probability": probability, "correct": correct, "question": question, "filter": filter}
-    read, known = answer_logs.READERS[chosen]
     for name, value in given.items():
-        if value is not None and name not in known:
+        if value is not None and name not in log.options:
             raise InputError(f"`{name}` is not for logs of the format {chosen!r}.", argument=name)
+    if form not in log.forms:
+        known = ", ".join(log.forms)
+        raise InputError(
+            f"`form` of a log of the format {chosen!r} must be one of {known}; got {form!r}.",
+            argument="form",
+        )
     with decoding("a log of answers", path), unchanged_file(path):
-        return read(Path(path), values, **{name: given[name] for name in known})
+        return _collected(_Reading(Path(path), log, values, given))

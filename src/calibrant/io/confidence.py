@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from calibrant._arguments import is_number
@@ -57,23 +58,16 @@ _REFUSALS = re.compile(
 LONGEST_TEXT = 1 << 16
 """Characters at the end of a text in which a confidence is looked for: longer than any answer."""
 _CREDIT = {
-    "c": 1.0,
-    "correct": 1.0,
-    "true": 1.0,
-    "yes": 1.0,
-    "p": 0.5,
-    "partial": 0.5,
-    "i": 0.0,
-    "incorrect": 0.0,
-    "false": 0.0,
-    "no": 0.0,
+    **dict.fromkeys(("c", "correct", "true", "yes"), 1.0),
+    **dict.fromkeys(("p", "partial"), 0.5),
+    **dict.fromkeys(("i", "incorrect", "false", "no"), 0.0),
 }
 _ROUNDING = 1e-6
 """Log-probabilities may be above 0 by rounding in single precision, and no more."""
 
 
 class Values:
-    """Reader of the confidences and scores of one log; it notices two scales in one column.
+    """Reader of the confidences and scores of one log.
 
     Parameters
     ----------
@@ -96,11 +90,18 @@ class Values:
         lenient: bool = False,
     ) -> None:
         self.form = form
-        self._words = _checked_words(words)
-        self._range = _checked_range(score_range)
         self.lenient = lenient
-        self._share: float | None = None
-        self._above: float | None = None
+        is_table = isinstance(words, Mapping) and all(isinstance(word, str) for word in words)
+        if words is not None and not (is_table and all(map(_is_share, words.values()))):
+            rule = 'be a mapping from words to probabilities, such as {"very likely": 0.9}'
+            raise invalid("words", rule, words)
+        self._words = {word.strip().lower(): float(p) for word, p in (words or {}).items()}
+        ends: Any = score_range if isinstance(score_range, tuple | list) else ()
+        is_range = len(ends) == 2 and all(map(is_number, ends))
+        if score_range is not None and not (is_range and -math.inf < ends[0] < ends[1] < math.inf):
+            rule = "be the lowest and the highest score, such as (1, 5)"
+            raise invalid("score_range", rule, score_range)
+        self._range = score_range
 
     def confidence(self, value: Any, chosen: Any = None) -> float | None:
         """Confidence that a field holds; `chosen` is the answer, where the field has several."""
@@ -132,18 +133,8 @@ class Values:
         """Last confidence that a text states."""
         return stated_confidence(text, percent=self.form == "percent")
 
-    def require_one_scale(self, file: str) -> None:
-        """Refuse a column of percentages among which are probabilities."""
-        if self._share is not None and self._above is not None:
-            raise InputError(
-                f"`probability` must be on one scale; {file} has {show_value(self._share)} and "
-                f"{show_value(self._above)}.",
-                argument="probability",
-                file=file,
-                hint="Write all confidences as percentages or all as probabilities.",
-            )
-
     def _as_share(self, value: Any) -> Any:
+        """Number from 0 to 100 as a share; text with a unit is read as it stands."""
         if isinstance(value, str):
             match = _WRITTEN.fullmatch(value.strip())
             if match is None or match[2]:
@@ -153,11 +144,11 @@ class Values:
             return value
         if not 0 <= value <= 100:
             raise invalid("probability", "be between 0 and 100", value)
-        if 0 < value < 1:
-            self._share = value if self._share is None else self._share
-        elif value > 1:
-            self._above = value if self._above is None else self._above
         return value / 100
+
+
+def _is_share(value: Any) -> bool:
+    return is_number(value) and 0 <= value <= 1
 
 
 def as_probability(value: Any) -> float | None:
@@ -299,18 +290,14 @@ def share_of_choice(value: Any, chosen: Any = None) -> float | None:
     return math.exp(logs[at] - best) / math.fsum(math.exp(log - best) for log in logs)
 
 
-def _option(names: list[str], options: int, chosen: Any) -> int | None:
+def _option(names: list[Any], options: int, chosen: Any) -> int | None:
     """Index of the option that an answer names."""
-    if chosen in names:
-        return names.index(chosen)
-    if isinstance(chosen, int) and not isinstance(chosen, bool):
+    if isinstance(chosen, int) and not isinstance(chosen, bool) and chosen not in names:
         return chosen if 0 <= chosen < options else None
-    bare = [_bare(name) for name in names]
-    return bare.index(_bare(chosen)) if bare.count(_bare(chosen)) == 1 else None
-
-
-def _bare(name: Any) -> str:
-    return str(name).strip(" \t\n.:,;()[]*'\"").lower()
+    bare = [str(name).strip(" \t\n.:,;()[]*'\"").lower() for name in (*names, chosen)]
+    found = names if chosen in names else bare[:-1]
+    wanted = chosen if chosen in names else bare[-1]
+    return found.index(wanted) if found.count(wanted) == 1 else None
 
 
 def _log_probabilities(value: Any) -> list[float]:
@@ -339,14 +326,11 @@ def as_credit(value: Any, score_range: tuple[float, float] | None = None) -> flo
     """
     number = value
     if isinstance(value, str):
-        word = value.strip().lower()
-        if word in _CREDIT:
-            return _CREDIT[word]
-        try:
-            number = float(word)
-        except ValueError:
-            number = None
-    elif value is None or value != value:
+        number = _CREDIT.get(value.strip().lower())
+        if number is None:
+            with suppress(ValueError):
+                number = float(value)
+    elif value is None:
         return None
     if isinstance(number, bool | int | float):
         if number != number:
@@ -361,23 +345,3 @@ def as_credit(value: Any, score_range: tuple[float, float] | None = None) -> flo
         value,
         hint="For the scores of a judge, pass `score_range=`.",
     )
-
-
-def _checked_words(words: Mapping[str, float] | None) -> dict[str, float]:
-    if words is not None and not isinstance(words, Mapping):
-        raise invalid(
-            "words", 'be a mapping from words to probabilities, such as {"very likely": 0.9}', words
-        )
-    for word, value in (words or {}).items():
-        if not is_number(value) or not isinstance(word, str) or not 0 <= value <= 1:
-            raise invalid("words", f"give {show_value(word)} a number in [0, 1]", value)
-    return {word.strip().lower(): float(value) for word, value in (words or {}).items()}
-
-
-def _checked_range(ends: tuple[float, float] | None) -> tuple[float, float] | None:
-    if ends is None:
-        return None
-    valid = isinstance(ends, tuple | list) and len(ends) == 2 and all(map(is_number, ends))
-    if not valid or not -math.inf < ends[0] < ends[1] < math.inf:
-        raise invalid("score_range", "be the lowest and the highest score, such as (1, 5)", ends)
-    return float(ends[0]), float(ends[1])

@@ -133,16 +133,9 @@ def test_words_mean_what_the_user_says_and_nothing_else(tmp_path: Path) -> None:
         assert refusal(path, words={"very likely": wrong}).argument == "words"
 
 
-def test_two_scales_in_one_column_are_refused(tmp_path: Path) -> None:
-    mixed = log(
-        tmp_path,
-        {"confidence": 85, "correct": 1},
-        {"confidence": 0.9, "correct": 1},
-    )
-    error = refusal(mixed, form="percent")
-    assert error.argument == "probability"
-    assert "0.9 and 85" in str(error)
-    assert 'form="percent"' in refusal(mixed).hint
+def test_percentages_run_from_0_to_100(tmp_path: Path) -> None:
+    whole = log(tmp_path, {"confidence": 85, "correct": 1}, {"confidence": 1, "correct": 0})
+    assert 'form="percent"' in refusal(whole).hint
     beyond = log(tmp_path, {"confidence": 850, "correct": 1})
     assert "850" in str(refusal(beyond, form="percent"))
     fine = log(tmp_path, {"confidence": 1, "correct": 1}, {"confidence": "85%", "correct": 1})

@@ -229,7 +229,7 @@ def test_wrong_harness_logs(tmp_path: Path) -> None:
     write_lines(
         path, [choice_sample(0, [-1.0, -2.0], 1.0), {"filtered_resps": [], "filter": "none"}]
     )
-    assert "'acc', as the others do (line 2 of" in str(refusal(path))
+    assert "(line 2 of" in str(refusal(path))
     write_lines(path, [choice_sample(0, [-1.0, -2.0], 1.0, arguments=[["Q"], ["Q"]])])
     assert "(line 1 of" in str(refusal(path, probability="normalised"))
     assert refusal(path, probability="logits").argument == "probability"
