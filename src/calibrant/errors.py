@@ -58,7 +58,8 @@ class CalibrantError(Exception):
         What is wrong and where, with the argument in backticks: "`y_prob` must be between 0 and 1; row 812 is
         1.0003."
     argument, row, file : str, int, str, optional
-        The argument that is wrong, the row (from 0) and the file, as data.
+        The argument that is wrong, the row (from 0) and the file, as data. A message that begins with the
+        argument in backticks need not have it named again.
     hint : str, optional
         What to do, as whole sentences; shown after the message.
 
@@ -66,7 +67,7 @@ class CalibrantError(Exception):
     --------
     >>> error = InputError(
     ...     "`y_prob` must be between 0 and 1; row 812 is 1.0003.",
-    ...     argument="y_prob", row=812, hint="If these are logits, pass `from_logits=True`.",
+    ...     row=812, hint="If these are logits, pass `from_logits=True`.",
     ... )
     >>> print(error)
     `y_prob` must be between 0 and 1; row 812 is 1.0003. If these are logits, pass `from_logits=True`.
@@ -85,7 +86,8 @@ class CalibrantError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.argument = argument
+        first = re.match(r"`(\w+)`", message) if argument is None else None
+        self.argument = argument if first is None else first[1]
         self.row = row
         self.file = file
         self.hint = hint

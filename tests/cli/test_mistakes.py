@@ -13,7 +13,7 @@ import pytest
 import calibrant as cal
 
 LIBRARY_WORDS = re.compile(
-    r"y_true|y_prob|sample_weight|roll_up|rebin|relative_scale|Scale\(|datasets\.names|`scan`|numpy"
+    r"y_true|y_prob|sample_weight|roll_up|rebin|relative_scale|Scale\(|`scan`|numpy"
     r"|codec|fit\("
     r"|calibrant\.\w+\(|Value error|Input should|True|Traceback|unexpectedly"
 )
@@ -93,9 +93,6 @@ sql t --dialect oracle
 sql t --apply nope.json
 sql t --apply sketch.json --by g
 demo -o rows.parquet
-datasets solar_flare  # solar_flares
-datasets -o x.csv  # `--output`
-datasets solar_flares_daffs_c1 -o x.xlsx  # x.xlsx
 assess rows.parquet --thresholds 0.1  # --thresholds
 assess rows.parquet --profile clinical --thresholds 1.5  # --thresholds
 assess rows.parquet --profile clinical --thresholds a  # --thresholds

@@ -192,10 +192,3 @@ def test_a_query_result_is_assessed(calibrant, parquet, tmp_path) -> None:
         {one["group"]: one["smooth_ece"] for one in each["groups"]} for each in (found, expected)
     ]
     assert errors[0] == errors[1]
-
-
-def test_datasets(calibrant, tmp_path) -> None:
-    found = calibrant("datasets", "--json").json
-    assert "imagenet_resnet34" in [each["name"] for each in found]
-    assert "solar_flares_daffs_c1" in calibrant("datasets").out
-    assert "licence" in calibrant("datasets", "solar_flares_daffs_c1").out

@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from calibrant.io.answers import Answers
     from calibrant.io.files import DataFile
 
-__all__ = ["CLASSES", "RECALIBRATED", "Arrays", "Columns", "Source", "read_arrays", "read_samples"]
+__all__ = [
+    "CLASSES",
+    "RECALIBRATED",
+    "Arrays",
+    "Columns",
+    "Source",
+    "read_arrays",
+    "read_columns",
+    "read_samples",
+]
 
 CLASSES = ("class", "predicted")
 """Names of the groups that `--multiclass classwise` and `top-label` make."""
@@ -81,7 +90,7 @@ class Source:
         foreign, other = (of_rows, "rows") if source.kind == "log" else (of_logs, "logs")
         for name in foreign:
             if getattr(reading, name):
-                raise InputError(f"`{name}` is for {other}.", argument=name)
+                raise InputError(f"`{name}` is for {other}.")
         return source
 
     @cached_property
@@ -117,16 +126,9 @@ class Source:
     def predictions(self, wanted: Sequence[str] | None, free: Sequence[str]) -> tuple[str, ...]:
         """Columns of predictions: those of the names or patterns, or the obvious one among `free`."""
         if wanted:
-            given = (
-                [one] if one in self.columns else [part.strip() for part in one.split(",")]
-                for one in wanted
-            )
-            return tuple(
-                name
-                for patterns in given
-                for pattern in patterns
-                for name in self._matching(pattern)
-            )
+            parts = ([one] if one in self.columns else one.split(",") for one in wanted)
+            each = (self._matching(pattern.strip()) for patterns in parts for pattern in patterns)
+            return tuple(name for names in each for name in names)
         prob = self.obvious("y_prob", free)
         if f"{prob}{RECALIBRATED}" in self.columns:
             raise InputError(
@@ -223,13 +225,11 @@ def _kept_standard_input() -> str:
         head = file.read(4096)
     if not head or head.startswith(b"\x1f\x8b"):
         raise InputError(f"standard input is {'compressed' if head else 'empty'}.")
-    line = head.split(b"\n", 1)[0]
     endings = {
         ".parquet": head.startswith(b"PAR1"),
         ".arrow": head.startswith((b"ARROW1", b"\xff\xff\xff\xff")),  # a file, or a stream
         ".json": SKETCH_MARK in head,
         ".jsonl": head.lstrip().startswith(b"{"),
-        ".tsv": b"\t" in line and b"," not in line,
         ".csv": True,
     }
     named = path + next(ending for ending, fits in endings.items() if fits)
@@ -289,11 +289,10 @@ class Arrays:
 
     def at(self, rows: NDArray[np.int64]) -> Arrays:
         """Some of the rows, in an order of their own."""
-        parts = (
+        values, y_probs, columns = (
             {name: one[rows] for name, one in part.items()}
             for part in (self.values, self.y_probs, self.columns)
         )
-        values, y_probs, columns = parts
         return Arrays(values, y_probs, self.options, columns)
 
     @property
@@ -423,6 +422,21 @@ class Samples:
         """A group for people, such as `model rf`."""
         pairs = zip(self.by, key, strict=True)
         return ", ".join(f"{printable(name)} {shown(value)}" for name, value in pairs)
+
+
+def read_columns(
+    files: Sequence[str], names: Mapping[Any, str | None] | None = None
+) -> tuple[Source, dict[Any, NDArray[Any]]]:
+    """Files of rows, and their columns by argument: those that are named, or all by their own names."""
+    from calibrant.io.rows import read_table
+
+    source = Source.of(files, Reading())
+    source.require_rows("this")
+    pairs = dict(zip(source.columns, source.columns, strict=True)) if names is None else names
+    wanted = {argument: name for argument, name in pairs.items() if name is not None}
+    require_columns(wanted.values(), source.columns, source.names[0])
+    table = read_table(source.files)
+    return source, {one: table[name].to_numpy() for one, name in wanted.items()}
 
 
 def _as_sketches(groups: Mapping[Key, Sketch], by: Sequence[str]) -> Sketches:
@@ -616,7 +630,7 @@ def _as_words(text: str | None) -> dict[str, float] | None:
     """
     pairs = [part.rpartition("=") for part in text.split(",")] if text is not None else []
     if not all(word.strip() for word, _, _ in pairs):
-        raise InputError(f"`words` must be such as 'likely=0.7'; got {text!r}.", argument="words")
+        raise InputError(f"`words` must be such as 'likely=0.7'; got {text!r}.")
     numbers = as_numbers([number for _, _, number in pairs], "words") or []
     words = {pair[0].strip(): number for pair, number in zip(pairs, numbers, strict=True)}
     return words or None

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["assess", "assessed", "read_profiled"]
 
 WIDTH = 80
+PROFILE_OPTIONS: dict[str, tuple[str, ...]] = {
+    "clinical": ("thresholds", "hosmer_lemeshow"),
+    "credit": ("grades", "cuts"),
+    "weather": ("climatology",),
+    "llm": (),
+}
+"""Options that one profile takes."""
 
 
 @verb(
@@ -94,11 +101,10 @@ def read_profiled(
     """Samples of the files; rows as arrays where a profile is asked for."""
     from calibrant.cli._inputs import Source, read_samples
 
-    own = {"clinical": ("thresholds", "hosmer_lemeshow"), "credit": ("grades", "cuts")}
-    for kind, names in {**own, "weather": ("climatology",)}.items():
+    for kind, names in PROFILE_OPTIONS.items():
         for name in names:
             if getattr(profiling, name) and profiling.profile != kind:
-                raise InputError(f"`{name}` needs `--profile {kind}`.", argument=name)
+                raise InputError(f"`{name}` needs `--profile {kind}`.")
     source = Source.of(files, reading)
     rows = None if profiling.profile is None else [profiling.grades, profiling.climatology]
     return read_samples(source, grouping, measuring, rows=rows)
@@ -129,37 +135,29 @@ def assessed(
     for group in finding.groups:  # abstentions are those of each group
         key = _key(group, samples)
         if group.assessment is not None and key in samples.groups:
-            profile = _profile(samples, profiling, key)
-            own: Any = cal.assess(
-                **samples.groups[key], confidence=measuring.confidence, scale=scale, profile=profile
-            )
-            made = replace(group.assessment, profile=own.profile)
-            group = replace(group, assessment=made)
+            settings = {"confidence": measuring.confidence, "scale": scale}
+            settings["profile"] = _profile(samples, profiling, key)
+            own: Any = cal.assess(**samples.groups[key], **settings)
+            group = replace(group, assessment=replace(group.assessment, profile=own.profile))
         groups.append(group)
     return replace(finding, groups=tuple(groups))
 
 
 def _profile(samples: Samples, profiling: Profiling | None, key: tuple[Any, ...]) -> Any:
     """Profile that was asked for, with its columns, and the abstentions of a group."""
-    from calibrant import profiles
-
-    def column(name: str | None) -> Any:
-        content: Any = samples.content
-        return None if name is None else content.columns[name]
-
-    if profiling is None or profiling.profile is None:
-        return None
-    if profiling.profile == "clinical":
-        thresholds = as_numbers(profiling.thresholds, "thresholds") or ()
-        return profiles.clinical(thresholds=thresholds, hosmer_lemeshow=profiling.hosmer_lemeshow)
-    if profiling.profile == "credit":
-        cuts = as_numbers(profiling.cuts, "cuts")
-        return profiles.credit(grades=column(profiling.grades), cuts=cuts)
-    if profiling.profile == "weather":
-        return profiles.weather(climatology=column(profiling.climatology))
+    if profiling is None or profiling.profile not in PROFILE_OPTIONS:
+        return None if profiling is None else profiling.profile
     if profiling.profile == "llm":
-        return profiles.llm(abstained=samples.abstained.get(key, 0))
-    return profiling.profile
+        return cal.profiles.llm(abstained=samples.abstained.get(key, 0))
+    values: dict[str, Any] = {}
+    for name in PROFILE_OPTIONS[profiling.profile]:
+        value = getattr(profiling, name)
+        if name in ("thresholds", "cuts"):
+            value = as_numbers(value, name)
+        elif name in ("grades", "climatology") and value is not None:
+            value = samples.content.columns[value]  # type: ignore[union-attr]
+        values |= {} if value is None else {name: value}
+    return getattr(cal.profiles, profiling.profile)(**values)
 
 
 def _key(group: GroupAssessment, samples: Samples) -> tuple[Any, ...]:
@@ -251,8 +249,7 @@ class Limit:
         if not match or value <= 0 or (value >= 1 and not match[2]):
             raise InputError(
                 f"`{argument}` must be a number between 0 and 1, or a share of the event rate such as 20%; "
-                f"got {text!r}.",
-                argument=argument,
+                f"got {text!r}."
             )
         return cls(value / 100, True) if match[2] else cls(value, False)
 

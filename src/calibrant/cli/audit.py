@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import calibrant as cal
 from calibrant._arguments import CONFIDENCE
 from calibrant.cli.options import verb
@@ -43,8 +41,10 @@ def audit(
     confidence : SHARE
         Of the simultaneous intervals. [0.95]
     """
+    from calibrant.cli._inputs import read_columns
+
     found = cal.find_groups(
-        data=_table(files),
+        data=read_columns(files)[1],
         y_true=label,
         y_prob=prob,
         columns=column,
@@ -53,12 +53,3 @@ def audit(
         confidence=confidence,
     )
     show_result(found, json=json)
-
-
-def _table(files: list[str]) -> dict[str, Any]:
-    """All columns of the files, as arrays."""
-    from calibrant.io.files import find_files
-    from calibrant.io.rows import read_table
-
-    table = read_table(find_files(files))
-    return {name: table[name].to_numpy() for name in table.column_names}

@@ -81,9 +81,7 @@ def _matched(source: Source, grouping: Grouping, measuring: Measuring, on: str |
             )
         return read_arrays(source, columns, each=True)
     if not columns.by or (len(columns.prob) != 1 and source.reading.multiclass is None):
-        raise InputError(
-            "`on` matches the rows of the groups of `--by`, with one `--prob`.", argument="on"
-        )
+        raise InputError("`on` matches the rows of the groups of `--by`, with one `--prob`.")
     rows = read_arrays(source, columns, [on])
     groups = {shown(key): places for key, places in rows.groups(columns.by).items()}
     matched = _matched_rows(groups, rows.columns[on].tolist(), on)
@@ -106,8 +104,7 @@ def _matched_rows(groups: dict[str, Any], ids: list[Any], on: str) -> dict[str, 
     for name, own in places.items():
         if len(own) < len(groups[name]):
             raise InputError(
-                f"`on` must name each row of {name} once; {len(groups[name]) - len(own):,} repeat.",
-                argument="on",
+                f"`on` must name each row of {name} once; {len(groups[name]) - len(own):,} repeat."
             )
     common = set.intersection(*(set(own) for own in places.values()))
     most = max(map(len, places.values()))
@@ -129,7 +126,6 @@ def _apart(
     if measuring.cluster is not None:
         raise InputError(
             "`cluster` needs models on the same rows.",
-            argument="cluster",
             hint="Name their columns with `--prob`, or match the rows of groups with `--on`.",
         )
     samples = read_samples(source, grouping, measuring)

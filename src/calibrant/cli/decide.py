@@ -111,7 +111,7 @@ def selective(
     """
     samples, path = _read(files, reading, grouping, measuring, output)
     if path is not None and len(samples.groups) > 1:
-        raise InputError("`output` draws one group; there are several.", argument="output")
+        raise InputError("`output` draws one group; there are several.")
     found = _of_groups(samples, cal.selective, measuring, {}, abstentions=True)
     if json or not samples.by:
         _show(found, samples, str, json=json)

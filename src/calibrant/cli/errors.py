@@ -48,7 +48,6 @@ NAMES = {
     "calibrant.recalibration.TemperatureScaling": "--method temperature",
     "calibrant.recalibration.StructuredScaling": "--method structured",
     "calibrant.io.answers.read_answers": "--log jsonl",
-    "calibrant.datasets.names": "calibrant datasets",
 }
 """Names of arguments and functions on the command line, where they are not those of Python."""
 COLUMN_OF: dict[str, str] = {}

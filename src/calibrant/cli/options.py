@@ -329,7 +329,7 @@ class Grouping:
         """Names of the columns of `--by`, one by one."""
         names = [name for given in self.by or [] for name in given.split(",")]
         if "" in names:
-            raise InputError("`by` must be names of columns, joined with commas.", argument="by")
+            raise InputError("`by` must be names of columns, joined with commas.")
         return names
 
 
@@ -427,4 +427,4 @@ def as_numbers(texts: Sequence[str] | None, argument: str) -> list[float] | None
         return [float(text) for given in texts for text in given.split(",")]
     except ValueError:
         got = ",".join(texts)
-        raise InputError(f"`{argument}` must be numbers; got {got!r}.", argument=argument) from None
+        raise InputError(f"`{argument}` must be numbers; got {got!r}.") from None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import calibrant as cal
 from calibrant._arguments import CONFIDENCE
-from calibrant.cli.options import Picture, Reading, verb
+from calibrant.cli.options import Picture, verb
 from calibrant.cli.output import open_in_browser, show_json, show_result, show_text, target, write
 from calibrant.cli.plot import PICTURES
 from calibrant.errors import InputError
@@ -68,8 +68,10 @@ def survival(
     output : FILE
         Reliability diagram (.svg, .pdf, .png) or report (.html, .md, .json).
     """
-    names = {"time": time, "event": event, "risk": risk, "strata": strata}
-    source, columns = _columns(files, names)
+    names: dict[Any, str | None] = {"time": time, "event": event, "risk": risk, "strata": strata}
+    from calibrant.cli._inputs import read_columns
+
+    source, columns = read_columns(files, names)
     settings: dict[str, Any] = {**columns, "horizon": horizon, "cause": cause}
     found = cal.survival.observed_expected(**settings, confidence=confidence)
     rows = cal.survival.at_horizon(**settings)
@@ -121,8 +123,10 @@ def quantiles(
     output : FILE
         Diagram of the coverage (.svg, .pdf, .png) or report (.html, .md, .json).
     """
+    from calibrant.cli._inputs import read_columns
+
     levels = _levels(quantile)
-    source, columns = _columns(files, {"y": label, **levels})
+    source, columns = read_columns(files, {"y": label, **levels})
     forecasts = {level: columns[level] for level in levels}
     found = cal.quantiles.assess(columns["y"], forecasts, confidence=confidence)
     show_result(found, json=json)
@@ -177,10 +181,12 @@ def distributions(
     """
     import numpy as np
 
-    source, columns = _columns(files, {"y": label, "mean": mean, "sd": sd})
+    from calibrant.cli._inputs import read_columns
+
+    source, columns = read_columns(files, {"y": label, "mean": mean, "sd": sd})
     if samples is not None:
         members = source.predictions(samples, ())
-        ensemble = _columns(files, dict(zip(members, members, strict=True)))[1]
+        ensemble = read_columns(files, dict(zip(members, members, strict=True)))[1]
         columns["samples"] = np.column_stack([ensemble[name] for name in members])
     found = cal.distributions.assess(**columns, confidence=confidence)
     show_result(found, json=json)
@@ -201,28 +207,8 @@ def _levels(texts: Sequence[str]) -> dict[float, str]:
         return {float(level): name for level, _, name in pairs}
     except ValueError:
         raise InputError(
-            f"`quantile` must be such as 0.1=low,0.9=high; got {','.join(texts)!r}.",
-            argument="quantile",
+            f"`quantile` must be such as 0.1=low,0.9=high; got {','.join(texts)!r}."
         ) from None
-
-
-def _columns(
-    files: Sequence[str], names: Mapping[Any, str | None]
-) -> tuple[Source, dict[Any, Any]]:
-    """The files, and the columns that were named, by argument."""
-    from calibrant.cli._inputs import Source
-    from calibrant.io.request import require_columns
-    from calibrant.io.rows import read_table
-
-    source = Source.of(files, Reading())
-    source.require_rows("this")
-    wanted = {argument: name for argument, name in names.items() if name is not None}
-    require_columns(wanted.values(), source.columns, source.names[0])
-    table = read_table(source.files)
-    arrays = {
-        argument: table[name].to_numpy(zero_copy_only=False) for argument, name in wanted.items()
-    }
-    return source, arrays
 
 
 def _write(

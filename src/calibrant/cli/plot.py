@@ -62,10 +62,12 @@ def plot(
     source = Source.of(files, reading)
     path = target(output, PICTURES, "a diagram", source.all_paths)
     samples = read_samples(source, grouping, measuring)
+    finding: Any = (
+        assessed(samples, grouping, measuring) if samples.by or kind == "forest" else None
+    )
     if kind == "forest":
         from calibrant.plotting.forest import forest_plot
 
-        finding: Any = assessed(samples, grouping, measuring)
         diagrams = {"forest": forest_plot(finding if samples.by else {"all rows": finding})}
     else:
         kinds: dict[str, Callable[..., Any]] = {
@@ -74,14 +76,14 @@ def plot(
             "isotonic": plotting.isotonic_diagram,
             "cumulative": plotting.cumulative_diagram,
         }
-        groups = _largest(samples.sketches, grouping.max_groups)
+        groups = {"all rows": samples.sketches[()]} if finding is None else finding.sketches
         options: dict[str, Any] = {"confidence": measuring.confidence}
         if attributes:
             if kind == "cumulative":
-                raise InputError("`attributes` needs axes of probabilities.", argument="attributes")
+                raise InputError("`attributes` needs axes of probabilities.")
             options["attributes"] = True
             layout = layout or "grid"
-        diagrams = {name: kinds[kind](sketch, **options) for name, sketch in groups.items()}
+        diagrams = {shown(key): kinds[kind](one, **options) for key, one in groups.items()}
     save_picture(diagrams, path, picture, layout)
     for name, diagram in diagrams.items():
         note(f"{name}: {diagram.label}")
@@ -101,22 +103,3 @@ def save_picture(
         write(path, lambda file: only.save(file, **options))
         return
     write(path, lambda file: Diagrams(diagrams).save(file, layout=layout, **options))
-
-
-def _largest(groups: dict[tuple[Any, ...], Any], limit: int) -> dict[str, Any]:
-    """Sketches of the largest groups by name, and of all others together."""
-    if list(groups) == [()]:
-        return {"all rows": groups[()]}
-    sizes = sorted(groups, key=lambda key: -groups[key].n)
-    chosen = set(sizes if len(sizes) <= limit + 1 else sizes[:limit])
-    named = {shown(key): sketch for key, sketch in groups.items() if key in chosen}
-    others = [sketch for key, sketch in groups.items() if key not in chosen]
-    if others:
-        note(
-            f"The {limit} largest groups are shown, {len(others):,} others combined (`--max-groups`)."
-        )
-        total = others[0]
-        for sketch in others[1:]:
-            total = total + sketch
-        named[f"({len(others):,} others)"] = total
-    return named

@@ -65,7 +65,7 @@ def recalibrate(
         return
     for name, value in (("method", method), ("cluster", cluster), ("picture", picture)):
         if value is not None:
-            raise InputError(f"`{name}` is for learning a map.", argument=name)
+            raise InputError(f"`{name}` is for learning a map.")
     _apply(source, apply, output)
 
 
@@ -81,7 +81,7 @@ def _learn(
     if picture is not None:
         target(picture, PICTURES, "a picture", [*source.all_paths, output])
         if classes:
-            raise InputError("`picture` is of a map of one event.", argument="picture")
+            raise InputError("`picture` is of a map of one event.")
     method = method or (CHOOSE if classes else "adaptive")
     learned: Any = None if method == CHOOSE else make_map(method, 3 if classes else 2)
     sample, names = _sample(source, measuring, method)
@@ -136,7 +136,7 @@ def _sample(
     valid: Any
     if reading.multiclass:
         for name in {"percent", "from_logprobs", "pos_label", "labels"} & set(options):
-            raise InputError(f"`{name}` is for predictions of one event.", argument=name)
+            raise InputError(f"`{name}` is for predictions of one event.")
         valid = class_distributions(y_true, y_prob, **options)
         kept, names = valid.rows, _class_names(reading, columns.prob)
         sample = {"y_true": y_true[kept], "y_prob": valid.probs, "classes": valid.classes}
@@ -161,7 +161,7 @@ def _folds(sample: dict[str, Any]) -> int:
     if "cluster" in sample:
         units = len(set(sample["cluster"].tolist()))
         if units < 2:
-            raise TooFewRows("`cluster` must tell two clusters or more apart.", argument="cluster")
+            raise TooFewRows("`cluster` must tell two clusters or more apart.")
         return min(FOLDS, units)
     return min(FOLDS, max(2, len(sample["y_true"]) if "y_prob" in sample else sample["y_true"].n))
 

@@ -130,7 +130,7 @@ def sql(
         typer.echo(query(table, prob, label, Grouping(by=by).columns, dialect, weight=weight))
         return
     if by or weight or label != "y":
-        raise InputError("`apply` takes the column of predictions alone.", argument="apply")
+        raise InputError("`apply` takes the column of predictions alone.")
     learned: Any = cal.load_recalibrator(apply)
     typer.echo(learned.to_sql(prob, dialect).text)
 

@@ -168,9 +168,7 @@ def generate(shape: str, n: int = 1000, *, random_state: int = 0) -> Synthetic:
 def _paper_sine(n: int, seed: int) -> Synthetic:
     # The paper's notebook draws with the legacy generator, prediction and chance by turns.
     if seed >= 1 << 32:
-        raise InputError(
-            "`random_state` must be below 2**32 for 'paper_sine'.", argument="random_state"
-        )
+        raise InputError("`random_state` must be below 2**32 for 'paper_sine'.")
     drawn = np.random.RandomState(seed).rand(n, 2)
     p = np.ascontiguousarray(drawn[:, 0])
     return _frozen("paper_sine", p, drawn[:, 1] > 1 - _sine(p), _sine, None, seed)

@@ -142,8 +142,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
         if self.estimator is None:
             raise InputError(
-                '`estimator` must be a fitted classifier with `cv="prefit"`; got None.',
-                argument="estimator",
+                '`estimator` must be a fitted classifier with `cv="prefit"`; got None.'
             )
         self._classifier()  # refuses what gives no probabilities
         check_is_fitted(self.estimator)
@@ -165,8 +164,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if heavy.sum() < 2:
             raise InputError(
                 "`y` must have rows of positive weight in two classes for a map; all the weight is on "
-                f"{show_value(self.classes_[heavy].tolist())}.",
-                argument="y",
+                f"{show_value(self.classes_[heavy].tolist())}."
             )
 
     def predict_proba(self, X: Any) -> Floats:
@@ -194,8 +192,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if not (hasattr(chosen, "predict_proba") or hasattr(chosen, "decision_function")):
             raise InputError(
                 "`estimator` must have `predict_proba` or `decision_function`, which a map is learned from; "
-                f"{type(chosen).__name__} has none.",
-                argument="estimator",
+                f"{type(chosen).__name__} has none."
             )
         return clone(chosen)
 
@@ -223,7 +220,6 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             raise TooFewRows(
                 "`y` must hold rows of every class outside each fold; no fold leaves rows of all of "
                 f"{show_value(self.classes_.tolist())}.",
-                argument="y",
                 hint="Pass another `cv`, such as one that shuffles, or leave out classes that come late.",
             )
         return seen, given
@@ -242,8 +238,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             rarest = self.classes_[np.argmin(np.bincount(codes))]
             raise InputError(
                 "`y` must hold at least 2 rows of every class for cross-fitting; class "
-                f"{show_value(rarest)} has {fewest}.",
-                argument="y",
+                f"{show_value(rarest)} has {fewest}."
             )
         cv = max(2, min(cv, fewest))
         return cv if groups is None else StratifiedGroupKFold(cv)
@@ -296,7 +291,6 @@ def _predictions(model: Any, X: Any) -> Floats:
         raise InputError(
             f"`estimator` must give a score for each class; `decision_function` has {scores.shape[1]} "
             f"columns for {many} classes.",
-            argument="estimator",
             hint="Make it score each class against the rest.",
         )
     return scores

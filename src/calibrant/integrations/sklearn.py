@@ -39,7 +39,6 @@ def neg_smooth_ece_scorer(estimator: Any, X: Any, y: Any, sample_weight: Any = N
     if not hasattr(estimator, "predict_proba"):
         raise InputError(
             f"`estimator` must have `predict_proba` to be scored; {type(estimator).__name__} has none.",
-            argument="estimator",
             hint="Wrap it in `RecalibratedClassifier` or `sklearn.calibration.CalibratedClassifierCV`.",
         )
     classes = np.asarray(estimator.classes_)
@@ -59,6 +58,5 @@ def _require_known_classes(y: Any, classes: list[Any]) -> None:
         raise InputError(
             f"`y` must hold classes on which the estimator was fitted, {show_value(classes)}; row {wrong} is "
             f"{show_value(label[wrong])}.",
-            argument="y",
             row=wrong,
         )

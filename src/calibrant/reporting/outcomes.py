@@ -32,8 +32,7 @@ def as_outcomes(found: Sequence[Any]) -> tuple[Outcome, ...]:
         if not isinstance(one, Outcome):
             raise InputError(
                 "`found` must be what `find_groups`, `survival.observed_expected`, `quantiles.assess` "
-                f"or `distributions.assess` gave; it is {show_value(one)}.",
-                argument="found",
+                f"or `distributions.assess` gave; it is {show_value(one)}."
             )
     return tuple(found)
 

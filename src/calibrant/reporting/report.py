@@ -311,8 +311,7 @@ def _require_nothing_else(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(
-                f"`{name}` cannot be passed beside sketches or assessments, which hold it already.",
-                argument=name,
+                f"`{name}` cannot be passed beside sketches or assessments, which hold it already."
             )
 
 
@@ -330,7 +329,6 @@ def _groups(
             raise InputError(
                 "`y_true` must hold sketches, where there are no predictions beside it; group "
                 f"{show_value(key)} is a {type(sketch).__name__}.",
-                argument="y_true",
                 hint="Arrays of several models go into `y_prob`, by name.",
             )
         own[key] = as_sketch(sketch, scale=scale) if sketch.n else sketch

@@ -60,12 +60,9 @@ def smooth_ece_loss(
     """
     require_same_shape(preds, target)
     if preds.numel() == 0:
-        raise InputError("`preds` must not be empty; it has 0 entries.", argument="preds")
+        raise InputError("`preds` must not be empty; it has 0 entries.")
     if not SMALLEST_BANDWIDTH <= bandwidth < math.inf:
-        raise InputError(
-            f"`bandwidth` must be at least {SMALLEST_BANDWIDTH}; got {bandwidth}.",
-            argument="bandwidth",
-        )
+        raise InputError(f"`bandwidth` must be at least {SMALLEST_BANDWIDTH}; got {bandwidth}.")
     p = preds.reshape(-1)
     p = p if p.dtype in (torch.float32, torch.float64) else p.float()
     p = p.sigmoid() if from_logits else p
@@ -89,6 +86,5 @@ def _require_probabilities(name: str, values: torch.Tensor, hint: str) -> None:
     if not 0 <= low <= high <= 1:
         raise InputError(
             f"`{name}` must lie in [0, 1], and not be NaN; its values run from {low:g} to {high:g}.",
-            argument=name,
             hint=hint,
         )

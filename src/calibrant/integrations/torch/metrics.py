@@ -199,8 +199,7 @@ class _TableMetric(Metric):  # type: ignore[misc]
             if mine != theirs:
                 raise InputError(
                     "`incoming_state` must come from a metric that was made with the same options; this one "
-                    f"has {mine}, the other {theirs}.",
-                    argument="incoming_state",
+                    f"has {mine}, the other {theirs}."
                 )
         super().merge_state(incoming_state)
 
@@ -229,7 +228,6 @@ class _TableMetric(Metric):  # type: ignore[misc]
             raise InputError(
                 "`preds` must lie in [0, 1] (and sum to 1 over classes), and `target` must hold classes; "
                 f"{sum(broken.values())} entries broke this ({reasons}).",
-                argument="preds",
                 hint=f"{'' if self.from_logits else logits}For padding there is `ignore_index`.",
             )
         if not self._of_batch and not rows:

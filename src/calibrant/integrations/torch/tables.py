@@ -125,8 +125,7 @@ def _class_probabilities(
     ):
         raise InputError(
             f"`preds` must have the shape [n, {num_classes}, ...], and `target` the shape [n, ...]; they "
-            f"have {tuple(preds.shape)} and {tuple(target.shape)}.",
-            argument="preds",
+            f"have {tuple(preds.shape)} and {tuple(target.shape)}."
         )
     tolerance = SUM_TOLERANCE.get(preds.dtype, 1e-4)
     probs = _as_floats(preds).movedim(1, -1).reshape(-1, num_classes)
@@ -145,24 +144,20 @@ def require_same_shape(preds: torch.Tensor, target: torch.Tensor) -> None:
     if preds.shape != target.shape:
         raise InputError(
             f"`preds` must have the shape of `target`; they have {tuple(preds.shape)} and "
-            f"{tuple(target.shape)}.",
-            argument="preds",
+            f"{tuple(target.shape)}."
         )
 
 
 def _require_tensors(preds: object, target: object) -> None:
     for name, given in (("preds", preds), ("target", target)):
         if not isinstance(given, torch.Tensor):
-            raise InputError(
-                f"`{name}` must be a tensor; got a {type(given).__name__}.", argument=name
-            )
+            raise InputError(f"`{name}` must be a tensor; got a {type(given).__name__}.")
 
 
 def _as_floats(preds: torch.Tensor) -> torch.Tensor:
     if not preds.is_floating_point():
         raise InputError(
             f"`preds` must be floating-point; its type is {preds.dtype}.",
-            argument="preds",
             hint="Pass probabilities or logits, not classes.",
         )
     preds = preds.detach()

@@ -1,4 +1,4 @@
-"""`calibrant datasets` and `calibrant demo`: real predictions to look at."""
+"""`calibrant demo`: two real classifiers, assessed, drawn and reported."""
 
 from __future__ import annotations
 
@@ -6,86 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.cli.options import Grouping, Measuring, Picture, Profiling, Reading, verb
-from calibrant.cli.output import LONGEST_PATH, printable, show_json, show_table, target, write
+from calibrant.cli.output import LONGEST_PATH, printable, write
 from calibrant.errors import InputError
 
-__all__ = ["datasets", "demo"]
+__all__ = ["demo"]
 
 INTRODUCTION = """\
 Is a tumour malignant? A naive Bayes and a logistic regression say how
 probable that is for 569 biopsies that they were not trained on (Wisconsin
 breast cancer data, from scikit-learn)."""
-
-
-@verb(
-    "calibrant datasets",
-    "calibrant datasets imagenet_resnet34 -o resnet.parquet",
-    needs_arguments=False,
-)
-def datasets(name: str | None = None, output: str | None = None, json: bool = False) -> None:
-    """List real data sets, or fetch one.
-
-    Inputs
-    ------
-    name : NAME
-        Describe this data set.
-
-    Output
-    ------
-    output : FILE
-        Fetch it and write it as .parquet or .csv.
-    """
-    from calibrant import datasets as collection
-
-    if output is not None:
-        if name is None:
-            raise InputError("`output` writes one data set; name it.", argument="output")
-        _fetch(name, output)
-        return
-    sources = [collection.describe(each) for each in ([name] if name else collection.names())]
-    if json:
-        show_json([_described(source) for source in sources])
-    elif name is not None:
-        for key, value in _described(sources[0]).items():
-            for line in value if isinstance(value, tuple) else [value]:
-                print(f"{key:11} {line}")
-    else:
-        columns = {
-            "name": [source.name for source in sources],
-            "rows": [f"{source.rows:,}" for source in sources],
-            "contents": [source.title for source in sources],
-        }
-        show_table(columns, text=("name", "contents"))
-
-
-def _described(source: Any) -> dict[str, Any]:
-    names = ("name", "title", "rows", "licence", "citations")
-    return {**{name: getattr(source, name) for name in names}, "addresses": source.addresses()}
-
-
-def _fetch(name: str, output: str) -> None:
-    """Write a data set as a table."""
-    from calibrant import datasets as collection
-
-    path = target(output, (".parquet", ".csv"), "a data set")
-    found = collection.load(name)
-    if any(values.ndim != 1 or values.size != found.n for values in found.columns.values()):
-        raise InputError(
-            f"{name} holds a matrix of class scores, which is no table.",
-            hint=f'Load it in Python with `calibrant.datasets.load("{name}")`.',
-        )
-    _write_table(dict(found.columns), path)
-
-
-def _write_table(columns: dict[str, Any], path: Path) -> None:
-    import pyarrow
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    save = pyarrow.csv.write_csv if path.suffix == ".csv" else pyarrow.parquet.write_table
-    table = pyarrow.table(columns)
-    about = f": {table.num_rows:,} rows, columns {', '.join(columns)}."
-    write(path, lambda file: save(table, file), about)
 
 
 @verb("calibrant demo", needs_arguments=False)
@@ -99,6 +28,9 @@ def demo(output: str = "demo") -> None:
     output : FOLDER
         Folder to write into. [demo]
     """
+    import pyarrow
+    import pyarrow.parquet
+
     from calibrant.cli.assess import assess
     from calibrant.cli.plot import plot
     from calibrant.cli.report import report
@@ -111,7 +43,8 @@ def demo(output: str = "demo") -> None:
         folder / name for name in ("predictions.parquet", "diagram.svg", "report.html")
     )
     print(INTRODUCTION)
-    _write_table(_predicted(), predictions)
+    table = pyarrow.table(_predicted())
+    write(predictions, lambda file: pyarrow.parquet.write_table(table, file))
     shared: Any = ([str(predictions)], Reading(prob=["p"], label="y"), Grouping(by=["model"]))
     command = f"{printable(predictions, LONGEST_PATH)} --by model"
     print(f"\n$ calibrant assess {command}", flush=True)
