@@ -426,7 +426,7 @@ class Samples:
 
 def read_columns(
     files: Sequence[str], names: Mapping[Any, str | None] | None = None
-) -> tuple[Source, dict[Any, NDArray[Any]]]:
+) -> tuple[Source, dict[Any, Any]]:
     """Files of rows, and their columns by argument: those that are named, or all by their own names."""
     from calibrant.io.rows import read_table
 
