@@ -94,7 +94,9 @@ def try_cases(least: int, seed: int = 0, ways: Iterable[str] = tuple(ENGINES)) -
 
 def _exact(rows: Rows, nodes: int) -> Sums:
     percent = rows.kinds.percent
-    return exact_sums(rows.y, rows.p, nodes, rows.weights, rows.groups, percent=percent)
+    return exact_sums(
+        rows.lists["y"], rows.lists["p"], nodes, rows.weights, rows.groups, percent=percent
+    )
 
 
 def taken(way: Way, rows: Rows, nodes: int, folder: Path) -> Sums | Exception:
@@ -131,7 +133,8 @@ def _may_be_refused(rows: Rows, exact: Sums) -> bool:
     weights = (sums[2] for cells, _ in exact.values() for sums in cells.values() if len(sums) > 2)
     none = not any(cells for cells, _ in exact.values())
     weightless = rows.weights is not None and not any(weights)
-    exchanged = {*rows.p} <= {0, 1} and any(y is not None and 0 < y < 1 for y in rows.y)
+    y, p = rows.lists["y"], rows.lists["p"]
+    exchanged = {*p} <= {0, 1} and any(label is not None and 0 < label < 1 for label in y)
     return none or weightless or exchanged or "wide decimal" in rows.kinds
 
 

@@ -71,34 +71,38 @@ class Kinds:
         return ", ".join(map(str, kinds)) + f", {self.digits} digits" + ", %" * self.percent
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Some rows, as Python's values, and the Arrow columns that hold them."""
+PLAIN = Kinds("int64", "float64", None, None, 0, False)
 
-    y: list[Any]
-    p: list[Any]
-    table: pa.Table
-    kinds: Kinds
+
+class Rows:
+    """Some rows: an Arrow table, and its columns as lists of Python's values."""
+
+    def __init__(self, table: pa.Table, kinds: Kinds = PLAIN) -> None:
+        self.table, self.kinds = table, kinds
+        # Half floats of older Arrows come as NumPy's, which are no numbers of Python's.
+        self.lists = {
+            name: [getattr(v, "item", lambda v=v: v)() for v in table[name].to_pylist()]
+            for name in table.column_names
+        }
 
     @property
     def weights(self) -> list[Any] | None:
-        return self.table["w"].to_pylist() if "w" in self.table.column_names else None
+        return self.lists.get("w")
 
     @property
     def by(self) -> list[str]:
-        return [name for name in (CASE, "g", "h") if name in self.table.column_names]
+        return [name for name in (CASE, "g", "h") if name in self.lists]
 
     @property
     def groups(self) -> list[Any] | None:
-        columns = [self.table[name].to_pylist() for name in self.by]
+        columns = [self.lists[name] for name in self.by]
         if len(columns) > 1:
             return list(zip(*columns, strict=True))
         return columns[0] if columns else None
 
     def as_python(self) -> Iterator[tuple[Any, ...]]:
         """Each row, its columns in order."""
-        others = (self.table[name].to_pylist() for name in self.table.column_names[2:])
-        return zip(self.y, self.p, *others, strict=True)
+        return zip(*self.lists.values(), strict=True)
 
 
 def drawn_kinds(rng: np.random.Generator) -> Kinds:
@@ -116,10 +120,7 @@ def drawn(rng: np.random.Generator, kinds: Kinds, cases: int | None = None) -> R
     arrays = {name: _array(v, types.get(name), kinds.digits) for name, v in columns.items()}
     if cases is not None:
         arrays[CASE] = pa.array([k for k, draft in enumerate(drafts) for _ in draft["y"]])
-    table = pa.table(arrays)
-    # Half floats of older Arrows come as NumPy's, which are no numbers of Python's.
-    y, p = ([getattr(v, "item", lambda v=v: v)() for v in table[c].to_pylist()] for c in "yp")
-    return Rows(y, p, table, kinds)
+    return Rows(pa.table(arrays), kinds)
 
 
 def _columns(rng: np.random.Generator, kinds: Kinds) -> dict[str, list[Any]]:

@@ -51,13 +51,25 @@ def _dask(rows: Rows, _: Path) -> Any:
     return dask.dataframe.from_pandas(frame, npartitions=3)
 
 
-def _ray(rows: Rows, _: Path) -> Any:
+@cache
+def _started_ray() -> Any:
     import ray
 
-    if not ray.is_initialized():
-        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
-        ray.data.DataContext.get_current().enable_progress_bars = False
-    return ray.data.from_arrow(list(slices(rows, -(-rows.table.num_rows // 3))))
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    return ray
+
+
+def _ray(rows: Rows, _: Path) -> Any:
+    return _started_ray().data.from_arrow(_thirds(rows))
+
+
+def _ray_of_pandas(rows: Rows, _: Path) -> Any:
+    return _started_ray().data.from_pandas([part.to_pandas() for part in _thirds(rows)])
+
+
+def _thirds(rows: Rows) -> list[pa.Table]:
+    return list(slices(rows, -(-rows.table.num_rows // 3))) or [rows.table]
 
 
 @cache
@@ -69,6 +81,23 @@ def _session() -> Any:
     session = session.config("spark.ui.showConsoleProgress", "false")
     session = session.config("spark.sql.session.timeZone", "UTC")
     return session.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+
+
+def spark_connect(rows: Rows, _: Path) -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return SparkSession.builder.remote("local[2]").getOrCreate().createDataFrame(rows.table)
+
+
+def stop_spark() -> None:
+    """End the session that runs."""
+    from pyspark.sql import SparkSession
+
+    _session.cache_clear()
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
 
 
 def _spark(rows: Rows, folder: Path) -> Any:
@@ -172,6 +201,7 @@ ENGINES: dict[str, Way] = {
     "torch": Way(_tensors, from_arrays, NO_DECIMALS, "torch", groups=False),
     "dask": Way(_dask, scan, NO_HALVES, "dask"),
     "ray": Way(_ray, scan, package="ray"),
+    "ray of pandas": Way(_ray_of_pandas, scan, package="ray"),
     "spark": Way(_spark, scan, NARROW | {"uint64 labels"}, "pyspark"),
     "sql on spark": Way(_in_spark, by_query("spark"), IN_DATABASES, "pyspark", percent=False),
     "ibis": Way(_ibis, scan, NARROW, "ibis"),

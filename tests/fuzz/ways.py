@@ -152,12 +152,7 @@ def _by_command(path: Path, rows: Rows, nodes: int) -> Result:
 # -- how rows are held -------------------------------------------------------------------------
 
 
-def lists(rows: Rows, _: Path) -> dict[str, Any]:
-    names = rows.table.column_names
-    return dict(zip(names, map(list, zip(*rows.as_python(), strict=True)), strict=True))
-
-
-def arrays(rows: Rows, folder: Path) -> dict[str, Any]:
+def arrays(rows: Rows, _: Path) -> dict[str, Any]:
     """Of numbers and text, where none is missing, arrays of their type; of anything else, objects."""
 
     def array(name: str, values: list[Any]) -> Any:
@@ -165,9 +160,13 @@ def arrays(rows: Rows, folder: Path) -> dict[str, Any]:
         plain = pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
         if plain and None not in values:
             return np.array(values, kind.to_pandas_dtype())
-        return np.array(values, None if pa.types.is_string(kind) else object)
+        if pa.types.is_string(kind):
+            return np.array(values)
+        objects = np.empty(len(values), object)
+        objects[:] = values
+        return objects
 
-    return {name: array(name, values) for name, values in lists(rows, folder).items()}
+    return {name: array(name, values) for name, values in rows.lists.items()}
 
 
 def _columns(frame: Any) -> dict[str, Any]:
@@ -176,7 +175,7 @@ def _columns(frame: Any) -> dict[str, Any]:
 
 
 def slices(rows: Rows, size: int) -> Iterator[pa.Table]:
-    return (rows.table.slice(at, size) for at in range(0, rows.table.num_rows, size))
+    return (rows.table.slice(at, size) for at in range(0, rows.table.num_rows, max(size, 1)))
 
 
 class Capsule:
@@ -238,8 +237,9 @@ def _csv(sep: str = ",", ending: str = "csv") -> Make:
 
 def _in_text(rows: Rows) -> Iterator[list[Any]]:
     """The rows, with numbers for predictions that are truth values: in text those are none."""
+    place = rows.table.column_names.index("p") if "p" in rows.lists else 0
     for row in map(list, rows.as_python()):
-        row[1] = int(row[1]) if isinstance(row[1], bool) else row[1]
+        row[place] = int(row[place]) if isinstance(row[place], bool) else row[place]
         yield row
 
 
@@ -298,7 +298,7 @@ IN_DUCKDB = IN_DATABASES | ({"zoned time groups"} if find_spec("pytz") is None e
 IN_SQLITE = NO_HALVES | {"uint64 labels", "decimal", "broad decimal", "wide decimal"}
 IN_SQLITE |= {f"{kind} groups" for kind in ("date", "time", "zoned time", "decimal")}
 WAYS: dict[str, Way] = {
-    "lists": Way(lists, from_arrays, groups=False),
+    "lists": Way(lambda rows, _: rows.lists, from_arrays, groups=False),
     "arrays": Way(arrays, from_arrays, groups=False),
     "columns of arrow": Way(lambda rows, _: _columns(rows.table), from_arrays, groups=False),
     "columns of pandas": Way(
