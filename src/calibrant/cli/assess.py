@@ -155,7 +155,7 @@ def _profile(samples: Samples, profiling: Profiling | None, key: tuple[Any, ...]
         if name in ("thresholds", "cuts"):
             value = as_numbers(value, name)
         elif name in ("grades", "climatology") and value is not None:
-            value = samples.content.columns[value]  # type: ignore[union-attr]
+            value = samples.content.columns[value]  # type: ignore[union-attr, index]
         values |= {} if value is None else {name: value}
     return getattr(cal.profiles, profiling.profile)(**values)
 
