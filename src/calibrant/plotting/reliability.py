@@ -65,7 +65,8 @@ class ReliabilityDiagram(Diagram):
 
     The curve joins the means of prediction and outcome in kernel neighbourhoods. A neighbourhood is as wide
     as SmoothECE's bandwidth, or wider where that holds fewer than about 40 effective rows or so few that
-    noise turns the curve (the standard error of its slope is above 1/4); where even the widest one (0.12) holds too few, there is no curve. Groups of rows outside it are points with intervals.
+    noise turns the curve (the standard error of its slope is above 1/4); where even the widest one (0.12)
+    holds too few, there is no curve. Groups of rows outside it are points with intervals.
 
     Attributes
     ----------
