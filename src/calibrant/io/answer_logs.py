@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import json
 import os
@@ -17,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from calibrant._files import json_of, object_of
+from calibrant._files import json_of
 from calibrant._optional import require
 from calibrant.errors import InputError, show_value
 from calibrant.io.confidence import FORMS, is_refusal
@@ -261,35 +260,30 @@ def helm_entries(path: Path) -> Iterator[tuple[str, Entry]]:
 
     A request that failed has neither. HELM writes 0 where a model gives no log-probability.
     """
-    about, has_logs, valid, states = None, False, True, 0
-    for name, state in document_members(path, HELM["samples"], "a run of HELM"):
-        if name == HELM["about"]:
-            about = state
-        elif name == HELM["samples"]:
-            states, valid = states + 1, valid and isinstance(state, dict)
-            log = _completion(state).get(HELM["log"])
-            has_logs = has_logs or (isinstance(log, int | float) and log < 0)
-    if not isinstance(about, dict) or not valid or not states:
+    run = document(path, "a run of HELM")
+    about, states = _object(run, HELM["about"]), _list(run, HELM["samples"])
+    if not about or not states or not all(isinstance(state, dict) for state in states):
         raise InputError(
             f"{path} is not a run of HELM: it must hold {HELM['about']!r} and a list of "
             f"{HELM['samples']!r}.",
             file=str(path),
             hint="Give the `scenario_state.json` of a run folder.",
         )
+    logs = [_completion(state).get(HELM["log"]) for state in states]
+    has_logs = any(isinstance(log, int | float) and log < 0 for log in logs)
     groups = {"model": about["model"]} if isinstance(about.get("model"), str) else {}
     # Folders are named such as mmlu:subject=anatomy,model=acme_small.
     scenario, _, options = path.absolute().parent.name.partition(":")
     if any(part.startswith("model=") for part in options.split(",")):
         own = [o for o in options.split(",") if not o.startswith(("model=", "model_deployment="))]
         groups["task"] = f"{scenario}:{','.join(own)}" if own else scenario
-    members = document_members(path, HELM["samples"], "a run of HELM")
-    for number, state in enumerate(value for name, value in members if name == HELM["samples"]):
+    for number, state in enumerate(states):
         question = field_of(state, HELM["question"])
         place = f"request {number} (instance {show_value(question)})"
         with at(place, str(path)):
             chosen, right = _chosen(state, about.get("output_mapping_pattern"))
         worked = field_of(state, "result.success") is True
-        log = _completion(state).get(HELM["log"]) if has_logs and worked else None
+        log = logs[number] if has_logs and worked else None
         score = None if chosen is None or not right else float(chosen in right)
         scores = {HELM["correct"]: score if worked else None}
         declined, task = worked and chosen is None, groups.get("task")
@@ -338,9 +332,11 @@ def _chosen(state: Row, pattern: Any) -> tuple[str | None, list[Any]]:
 
 def inspect_entries(path: Path) -> Iterator[tuple[str, Entry]]:
     """Answers of a log of Inspect; epochs of one sample are one question."""
-    about = _object(_inspect_header(path), "eval")
+    parts = _inspect_parts(path)
+    about = _object(next(parts), "eval")
     groups = {name: str(about[name]) for name in INSPECT["groups"] if name in about}
-    for sample in _inspect_samples(path):
+    for sample in parts:
+        sample = sample if isinstance(sample, dict) else {}
         scores = _object(sample, INSPECT["scores"])
         content = field_of(sample, INSPECT["text"])
         if isinstance(content, list):
@@ -363,30 +359,18 @@ def inspect_entries(path: Path) -> Iterator[tuple[str, Entry]]:
         yield place, Entry(question, confidences, values, declined, groups, task)
 
 
-def _inspect_header(path: Path) -> Row:
-    """Part of a log that says whose it is."""
+def _inspect_parts(path: Path) -> Iterator[Any]:
+    """Header of a log, which says whose it is, and then its samples, one at a time."""
     if not zipfile.is_zipfile(path):
-        content = document_members(path, INSPECT["samples"], "an Inspect log")
-        return {name: value for name, value in content if name != INSPECT["samples"]}
-    with _archive(path) as members:
-        return next((members[name]() for name in INSPECT["headers"] if name in members), {})
-
-
-def _inspect_samples(path: Path) -> Iterator[Row]:
-    """Samples, one at a time."""
-    if zipfile.is_zipfile(path):
-        with _archive(path) as members:
-            for name in sorted(members):
-                if name.startswith("samples/") and name.endswith(".json"):
-                    yield members[name]()
+        log = document(path, "an Inspect log")
+        yield log
+        yield from _list(log, INSPECT["samples"])
         return
-    for name, value in document_members(path, INSPECT["samples"], "an Inspect log"):
-        if name == INSPECT["samples"]:
-            if not isinstance(value, dict):
-                raise InputError(
-                    f"{path} is not an Inspect log: its samples are none.", file=str(path)
-                )
-            yield value
+    with _archive(path) as members:
+        yield next((members[name]() for name in INSPECT["headers"] if name in members), {})
+        for name in sorted(members):
+            if name.startswith("samples/") and name.endswith(".json"):
+                yield members[name]()
 
 
 @contextmanager
@@ -467,91 +451,16 @@ def json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, Row]]:
                 yield f"line {number}", row
 
 
-def document_members(path: Path, items: str, what: str) -> Iterator[tuple[str, Any]]:
-    """Members of the object that a file holds, and for the list `items` each of its items, one at a time.
-
-    Anything but such an object is refused as not `what`.
-    """
+def document(path: Path, what: str) -> Row:
+    """Object that a file holds; anything else is refused as not `what`."""
     try:
         with opened(path) as file:
-            text = _Document(file)
-            names: set[str] = set()
-            for _ in text.separated("{", "}"):
-                name = text.value()
-                if not isinstance(name, str) or name in names:
-                    raise ValueError(f"a member has no name, or that of another: {name!r}")
-                names.add(name)
-                text.take(":")
-                if name == items and text.peek() == "[":
-                    for _ in text.separated("[", "]"):
-                        yield name, text.value()
-                else:
-                    yield name, text.value()
-            if text.peek():
-                raise ValueError("there is more after its end")
+            value = json_of(file.read())
     except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{path} is not {what}: {error}.", file=str(path)) from error
-
-
-class _Document:
-    """JSON text that is read as far as it is needed, so that a long list in it is never held whole."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = codecs.getreader("utf-8")(file)
-        self._text, self._at = "", 0
-        self._decode = json.JSONDecoder(object_pairs_hook=object_of).raw_decode
-
-    def _more(self) -> bool:
-        """Read as much again as is held and not yet used; False at the end."""
-        rest = self._text[self._at :]
-        if len(rest) > LONGEST_LINE:
-            raise ValueError(f"a value has more than {LONGEST_LINE >> 20} MB")
-        chunk = self._file.read(max(PEEK_BYTES, min(len(rest), LONGEST_LINE + 1 - len(rest))))
-        self._text, self._at = rest + chunk, 0
-        return bool(chunk)
-
-    def peek(self) -> str:
-        """Next character that is no blank; "" at the end."""
-        while True:
-            while self._at < len(self._text):
-                if self._text[self._at] not in " \t\n\r":
-                    return self._text[self._at]
-                self._at += 1
-            if not self._more():
-                return ""
-
-    def take(self, character: str) -> None:
-        """Go past this character, which must come next."""
-        if self.peek() != character:
-            raise ValueError(f"{character!r} is missing")
-        self._at += 1
-
-    def value(self) -> Any:
-        """Next value."""
-        self.peek()
-        while True:
-            try:
-                value, end = self._decode(self._text, self._at)
-            except json.JSONDecodeError:
-                if not self._more():
-                    raise
-                continue
-            if end == len(self._text) and self._more():
-                continue  # a number may go on
-            self._at = end
-            return value
-
-    def separated(self, start: str, end: str) -> Iterator[None]:
-        """Loop over the values between these, each of which the caller takes."""
-        self.take(start)
-        if self.peek() != end:
-            yield
-            while self.peek() == ",":
-                self.take(",")
-                yield
-        self.take(end)
+    if not isinstance(value, dict):
+        raise InputError(f"{path} is not {what}: it holds no object.", file=str(path))
+    return value
 
 
 # -- formats -----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import hashlib
 import os
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import is_number, require_choice
+from calibrant._arguments import require_choice
 from calibrant._files import decoding
 from calibrant._locks import cached_property
 from calibrant.errors import InputError, show_value
@@ -247,7 +247,7 @@ class _Reading:
             return given or next((name for name in names if name in self._confidences), rest)
         known = {
             **dict.fromkeys(("sum", "mean", "token"), PLAIN["logs"]),
-            "choices": (*PLAIN["logs"], *self._scored()),
+            "choices": (*PLAIN["logs"], *PLAIN["options"]),
             "agreement": (*PLAIN["samples"], *PLAIN["answer"]),
         }.get(form, PLAIN["probability"])
         return self._field(self._confidences, given, known, "probability", "a confidence")
@@ -283,21 +283,11 @@ class _Reading:
             such = f", such as {known[0]!r}" if known else ""
             message = f"{file} must have a field with {what}{such}; it has {show_value(names)}."
             hint = f"Name it with `{option}=`."
-            logs = [*(name for name in PLAIN["logs"] if name in present), *self._scored()]
+            logs = [name for name in (*PLAIN["logs"], *PLAIN["options"]) if name in present]
             if self.is_plain and option == "probability" and logs:
                 form = "choices" if logs[0].startswith(("choice", "option")) else "sum"
                 hint = f'To make one of the log-probabilities in {logs[0]!r}, pass `form="{form}"`.'
         raise InputError(message, argument=option, file=file, hint=hint)
-
-    def _scored(self) -> list[str]:
-        """Fields of options that have log-probabilities, and not only names."""
-        found = []
-        for name in PLAIN["options"]:
-            options = self._confidences.get(name, {}).get(name)
-            logs = options.values() if isinstance(options, dict) else options
-            if isinstance(logs, Iterable) and not isinstance(logs, str):
-                found += [name] if all(is_number(log) and log <= 0.0 for log in logs) else []
-        return found
 
     def question_of(self, entry: Entry) -> str | None:
         """Id of the question; without one, answers would be one cluster."""
