@@ -5,8 +5,8 @@ import pytest
 from tests.refusals import ANYTHING, refused
 
 from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
-from calibrant.data.rows import FormWarning, as_rows
-from calibrant.errors import TooFewRows
+from calibrant.data.rows import as_rows
+from calibrant.errors import CalibrantWarning, TooFewRows
 
 Y = [0, 1, 0, 1, 1, 0, 1, 0, 1, 1]
 P = [0.1, 0.8, 0.3, 0.6, 0.9, 0.2, 0.7, 0.4, 0.5, 0.95]
@@ -264,7 +264,7 @@ def test_text_among_numbers_can_be_dropped():
 
 
 def test_percentages_that_look_like_fractions_are_warned_of():
-    with pytest.warns(FormWarning) as warned:
+    with pytest.warns(CalibrantWarning) as warned:
         smooth_ece(Y, P, percent=True)
     assert "`percent=True`" in str(warned[0].message)
     assert smooth_ece(Y, 100 * np.array(P), percent=True) == pytest.approx(

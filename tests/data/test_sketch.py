@@ -15,9 +15,9 @@ from tests.refusals import ANYTHING, refused
 import calibrant as cal
 from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data.scales import as_scale
-from calibrant.data.sketch import HardLabelWarning, as_sketch
+from calibrant.data.sketch import as_sketch
 from calibrant.data.sketches import from_table, to_table
-from calibrant.errors import MergeError
+from calibrant.errors import CalibrantWarning, MergeError
 
 GRIDS = [2, 16, 256, 2**16, 2**20]
 floats = st.one_of(
@@ -321,7 +321,7 @@ def test_hard_labels_are_told(scale):
     rng = np.random.default_rng(5)
     p = rng.random(1000)
     y = (rng.random(1000) < p).astype(int)
-    with pytest.warns(HardLabelWarning):
+    with pytest.warns(CalibrantWarning, match="hard labels"):
         cal.assess(y, (p > 0.5).astype(float), scale=scale)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

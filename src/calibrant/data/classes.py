@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from calibrant._format import common_length, common_start, distinct_parts, group
 from calibrant.data._fill import fill_classes, fill_weights
 from calibrant.data.arrays import as_array, as_column, is_missing
 from calibrant.data.cell_sums import DEFAULT_NODES, Columns, require_nodes
-from calibrant.data.rows import DROP, Dropped, Rows, missing_value, require_weights
+from calibrant.data.columns import require_numbers, same_length
+from calibrant.data.rows import DROP, Dropped, Rows, missing_value
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, TooFewRows, invalid, show_value
@@ -29,6 +30,7 @@ __all__ = [
     "SUM_TOLERANCE",
     "TRUTH",
     "ClassDistributions",
+    "ClassOptions",
     "ClassProbabilities",
     "as_class_names",
     "as_class_probabilities",
@@ -46,6 +48,28 @@ __all__ = [
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 OnInvalid = Literal["raise", "drop"]
+
+
+class ClassOptions(TypedDict, total=False):
+    """Keywords by which class probabilities are read.
+
+    Attributes
+    ----------
+    sample_weight : array
+        Importance of each row.
+    from_logits : bool
+        The matrix holds logits, of which the softmax is taken.
+    classes : sequence
+        What the columns stand for, such as an estimator's `classes_`; by default 0, 1, 2, ...
+    on_invalid : {"raise", "drop"}
+        What happens to a row that breaks a rule.
+    """
+
+    sample_weight: Any
+    from_logits: bool
+    classes: Sequence[Any] | None
+    on_invalid: OnInvalid
+
 
 ENTRIES_PER_BLOCK = 1 << 18
 ENTRIES_PER_LARGE_BLOCK = 1 << 21
@@ -353,11 +377,7 @@ def as_class_probabilities(
         hint = "From columns of 0 and 1 make classes with `numpy.argmax(y_true, axis=1)`."
         raise InputError(message, argument="y_true", hint=hint)
     given = as_column(given, "y_true")
-    if given.size != matrix.shape[0]:
-        message = (
-            f"`y_true` must be as long as `y_prob`; it has {given.size} for {len(matrix)} rows."
-        )
-        raise InputError(message, argument="y_true")
+    same_length(y_prob=matrix, y_true=given)
     if classes is None and hasattr(y_prob, "columns"):
         classes = class_names(list(map(str, y_prob.columns)), set(given.tolist()))
     known = as_class_names(range(matrix.shape[1]) if classes is None else classes, matrix.shape[1])
@@ -367,7 +387,8 @@ def as_class_probabilities(
         refuse_probabilities(matrix, tolerance, "y_prob")
     weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
     if weight is not None:
-        require_weights(weight, len(matrix))
+        require_numbers("sample_weight", weight)
+        same_length(y_prob=matrix, sample_weight=weight)
     return ClassProbabilities(
         matrix, labels, known, from_logits, given, on_invalid, tolerance, weight
     )
@@ -405,15 +426,7 @@ def _largest(block: NDArray[Any]) -> tuple[Integers, NDArray[Any]]:
 # -- readings ----------------------------------------------------------------------------------
 
 
-def confidence(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    sample_weight: Any = None,
-    from_logits: bool = False,
-    classes: Sequence[Any] | None = None,
-    on_invalid: OnInvalid = "raise",
-) -> Rows:
+def confidence(y_true: Any, y_prob: Any, **options: Unpack[ClassOptions]) -> Rows:
     """Confidence calibration, as in the paper: the largest probability against "was it right?".
 
     Parameters
@@ -423,14 +436,8 @@ def confidence(
     y_prob : array[n, classes]
         Class probabilities; each row sums to 1 within 1e-4 (1e-2 in half precision). With
         `from_logits=True`, logits.
-    sample_weight : array[n], optional
-        Importance of each row.
-    from_logits : bool
-        Whether `y_prob` holds logits.
-    classes : sequence, optional
-        What the columns stand for, such as an estimator's `classes_`.
-    on_invalid : {"raise", "drop"}
-        What happens to a row that breaks a rule.
+    **options
+        `sample_weight`, `from_logits`, `classes` and `on_invalid` (see `ClassOptions`).
 
     Returns
     -------
@@ -444,26 +451,11 @@ def confidence(
     >>> round(cal.smooth_ece(cal.confidence([0, 2], probs)), 6)
     0.18223
     """
-    matrix = as_class_probabilities(
-        y_true,
-        y_prob,
-        sample_weight=sample_weight,
-        from_logits=from_logits,
-        classes=classes,
-        on_invalid=on_invalid,
-    )
-    return matrix.top()[0]
+    return as_class_probabilities(y_true, y_prob, **options).top()[0]
 
 
 def top_label(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    sample_weight: Any = None,
-    nodes: int = DEFAULT_NODES,
-    from_logits: bool = False,
-    classes: Sequence[Any] | None = None,
-    on_invalid: OnInvalid = "raise",
+    y_true: Any, y_prob: Any, *, nodes: int = DEFAULT_NODES, **options: Unpack[ClassOptions]
 ) -> Sketches:
     """Sketch for each predicted class: the largest probability against "was it right?".
 
@@ -477,16 +469,10 @@ def top_label(
         The class of each row.
     y_prob : array [rows, classes]
         Probabilities that sum to 1 in each row.
-    sample_weight : array, optional
-        Importance of each row.
     nodes : int, optional
         Cells of the grid, a power of two.
-    from_logits : bool
-        The matrix holds logits, of which the softmax is taken.
-    classes : sequence, optional
-        The classes that the columns stand for, in their order; by default 0, 1, 2, ...
-    on_invalid : {"raise", "drop"}
-        What happens to a row that breaks a rule.
+    **options
+        `sample_weight`, `from_logits`, `classes` and `on_invalid` (see `ClassOptions`).
 
     Returns
     -------
@@ -499,14 +485,7 @@ def top_label(
     >>> top_label([0, 2], probs)
     <Sketches of 2 groups by predicted: 0, 1>
     """
-    matrix = as_class_probabilities(
-        y_true,
-        y_prob,
-        sample_weight=sample_weight,
-        from_logits=from_logits,
-        classes=classes,
-        on_invalid=on_invalid,
-    )
+    matrix = as_class_probabilities(y_true, y_prob, **options)
     rows, predicted = matrix.top()
     sketches: dict[Any, Sketch] = {}
     order = np.argsort(predicted, kind="stable")
@@ -520,14 +499,7 @@ def top_label(
 
 
 def classwise(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    sample_weight: Any = None,
-    nodes: int | None = None,
-    from_logits: bool = False,
-    classes: Sequence[Any] | None = None,
-    on_invalid: OnInvalid = "raise",
+    y_true: Any, y_prob: Any, *, nodes: int | None = None, **options: Unpack[ClassOptions]
 ) -> Sketches:
     """Sketch for each class, one-vs-rest: its probability against "was it this class?".
 
@@ -537,7 +509,7 @@ def classwise(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, nodes, from_logits, classes, on_invalid
+    y_true, y_prob, nodes, **options
         As for `top_label`.
 
     Returns
@@ -551,14 +523,7 @@ def classwise(
     >>> classwise([0, 2], probs, classes=[0, 1, 2])
     <Sketches of 3 groups by class: 0, 1, 2>
     """
-    matrix = as_class_probabilities(
-        y_true,
-        y_prob,
-        sample_weight=sample_weight,
-        from_logits=from_logits,
-        classes=classes,
-        on_invalid=on_invalid,
-    )
+    matrix = as_class_probabilities(y_true, y_prob, **options)
     many, weight = len(matrix.classes), matrix.weight
     if nodes is None:
         nodes = DEFAULT_NODES
@@ -626,13 +591,7 @@ class ClassDistributions:
 
 
 def class_distributions(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    sample_weight: Any = None,
-    from_logits: bool = False,
-    classes: Sequence[Any] | None = None,
-    on_invalid: OnInvalid = "raise",
+    y_true: Any, y_prob: Any, **options: Unpack[ClassOptions]
 ) -> ClassDistributions:
     """Valid rows of class probabilities or logits: what maps of classes learn from.
 
@@ -642,14 +601,7 @@ def class_distributions(
     >>> found.labels, dict(found.dropped)
     (array([0, 1]), {'missing label': 1})
     """
-    matrix = as_class_probabilities(
-        y_true,
-        y_prob,
-        sample_weight=sample_weight,
-        from_logits=from_logits,
-        classes=classes,
-        on_invalid=on_invalid,
-    )
+    matrix = as_class_probabilities(y_true, y_prob, **options)
     top, _ = matrix.top()
     kept = np.arange(matrix.n) if top.kept is None else top.kept
     probs = np.concatenate([block for _, block in matrix.blocks()]).astype(np.float64)

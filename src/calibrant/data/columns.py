@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.arrays import as_column, is_missing
+from calibrant.data.arrays import as_array, as_column, is_missing
 from calibrant.errors import InputError, show_value
 
-__all__ = ["categories", "numbers", "require_each", "same_length"]
+__all__ = ["categories", "numbers", "require_each", "require_numbers", "same_length"]
 
 
 def numbers(value: Any, name: str, data: Any = None, *, ndim: int = 1) -> NDArray[np.float64]:
@@ -21,17 +21,30 @@ def numbers(value: Any, name: str, data: Any = None, *, ndim: int = 1) -> NDArra
     >>> numbers("t", "time", {"t": [1, 2]})
     array([1., 2.])
     """
-    value = _named(value, name, data)
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except Exception as error:  # of any object
-        raise InputError(f"`{name}` must hold numbers.", argument=name) from error
+    array = as_array(_named(value, name, data), name)
     if array.ndim != ndim or array.size == 0:
         wanted = "a column of numbers" if ndim == 1 else "a table with a row for each outcome"
         raise InputError(f"`{name}` must be {wanted}; its shape is {array.shape}.", argument=name)
+    require_numbers(name, array.ravel())
+    array = array.astype(np.float64)
     finite = np.asarray(np.isfinite(array).reshape(array.shape[0], -1).all(axis=1))
     require_each(name, array, finite, "hold finite numbers", "Leave such rows out first.")
     return array
+
+
+def require_numbers(name: str, column: NDArray[Any], *, drop: bool = False) -> None:
+    """Refuse a column of text; with `drop`, text among numbers is a row out of range."""
+    numbers = [isinstance(v, int | float) for v in column] if column.dtype.kind == "O" else [False]
+    if column.dtype.kind in "biuf" or (drop and any(numbers)):
+        return
+    row = numbers.index(False) if False in numbers else 0
+    hint = ""
+    if name == "y_prob" and show_value(column[row]).rstrip("' ").endswith("%"):
+        hint = "Take off the per cent signs, and pass `percent=True`."
+    elif name == "y_prob" and isinstance(column[row], str):
+        hint = "Convert it to numbers first. Or are `y_true` and `y_prob` exchanged?"
+    message = f"`{name}` must hold numbers; row {row} has {show_value(column[row])}."
+    raise InputError(message, argument=name, row=row, hint=hint or None)
 
 
 def require_each(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice, require_flag
 from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
+from calibrant.data.columns import require_numbers, same_length
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, invalid, show_value
 
 __all__ = [
@@ -29,7 +30,6 @@ __all__ = [
     "Classes",
     "Dropped",
     "Form",
-    "FormWarning",
     "InputOptions",
     "Rows",
     "as_form",
@@ -74,10 +74,6 @@ _FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 _BYTES = frozenset(map(np.dtype, ("bool", "int8")))
 _NATIVE_LABELS = _BYTES | frozenset(map(np.dtype, ("uint8", "int64", "float64")))
 _FORM_KEYWORDS = {"logit": "from_logits", "logprob": "from_logprobs", "percent": "percent"}
-
-
-class FormWarning(CalibrantWarning):
-    """Predictions that look as if they were written in another form than was said."""
 
 
 class Dropped(Mapping[str, int]):
@@ -553,14 +549,11 @@ def as_rows(
     require_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight)
     label, prob = as_column(y_true, "y_true"), as_column(y_prob, "y_prob")
     weight = None if sample_weight is None else as_column(sample_weight, "sample_weight")
-    if label.size != prob.size:
-        message = (
-            f"`y_true` must be as long as `y_prob`; they have {label.size} and {prob.size} rows."
-        )
-        raise InputError(message, argument="y_true")
+    same_length(y_prob=prob, y_true=label)
     require_numbers("y_prob", prob, drop=on_invalid == "drop")
     if weight is not None:
-        require_weights(weight, prob.size, drop=on_invalid == "drop")
+        require_numbers("sample_weight", weight, drop=on_invalid == "drop")
+        same_length(y_prob=prob, sample_weight=weight)
     rows = Rows(prob, label, weight, form, pos_label, labels == "soft")
     if pos_label is not None:
         _require_known_class(rows)
@@ -576,7 +569,7 @@ def warn_of_fractions(*, stacklevel: int) -> None:
         "No prediction is above 1, so as percentages all of them are below 1%. If they are "
         "probabilities, leave out `percent=True`."
     )
-    warnings.warn(FormWarning(message), stacklevel=stacklevel + 1)
+    warnings.warn(CalibrantWarning(message), stacklevel=stacklevel + 1)
 
 
 def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
@@ -656,29 +649,6 @@ def require_label(labels: str, pos_label: Any) -> None:
             '`pos_label` names one of two classes, and `labels="soft"` says that there are none.'
         )
         raise InputError(message, argument="pos_label")
-
-
-def require_numbers(name: str, column: NDArray[Any], *, drop: bool = False) -> None:
-    """Refuse a column of text; with `drop`, text among numbers is a row out of range."""
-    numbers = [isinstance(v, int | float) for v in column] if column.dtype.kind == "O" else [False]
-    if column.dtype.kind in "biuf" or (drop and any(numbers)):
-        return
-    row = numbers.index(False) if False in numbers else 0
-    hint = ""
-    if name == "y_prob" and show_value(column[row]).rstrip("' ").endswith("%"):
-        hint = "Take off the per cent signs, and pass `percent=True`."
-    elif name == "y_prob" and isinstance(column[row], str):
-        hint = "Convert it to numbers first. Or are `y_true` and `y_prob` exchanged?"
-    message = f"`{name}` must hold numbers; row {row} has {show_value(column[row])}."
-    raise InputError(message, argument=name, row=row, hint=hint or None)
-
-
-def require_weights(weight: NDArray[Any], n: int, *, drop: bool = False) -> None:
-    """Refuse weights that are not numbers, one for each of `n` rows."""
-    require_numbers("sample_weight", weight, drop=drop)
-    if weight.size != n:
-        message = f"`sample_weight` must have one entry per row; it has {weight.size} for {n} rows."
-        raise InputError(message, argument="sample_weight")
 
 
 def _require_known_class(rows: Rows) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_positive
 from calibrant._locks import UPDATES
-from calibrant.data.arrays import as_array, as_column
+from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import (
     DEFAULT_NODES,
     FRACTION_BITS,
@@ -22,7 +22,7 @@ from calibrant.data.cell_sums import (
     over_outcomes,
     require_nodes,
 )
-from calibrant.data.columns import require_each
+from calibrant.data.columns import numbers, require_each, same_length
 from calibrant.data.fill import fill
 from calibrant.data.rows import (
     LEAST_TOTAL_WEIGHT,
@@ -31,7 +31,6 @@ from calibrant.data.rows import (
     Rows,
     as_rows,
     require_alone,
-    require_numbers,
 )
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.errors import CalibrantWarning, InputError, MergeError, TooFewRows, show_value
@@ -39,7 +38,6 @@ from calibrant.errors import CalibrantWarning, InputError, MergeError, TooFewRow
 __all__ = [
     "FLOAT_COLUMNS",
     "INTEGER_COLUMNS",
-    "HardLabelWarning",
     "Sketch",
     "are_hard_labels",
     "as_sample",
@@ -163,21 +161,18 @@ class Sketch:
         <Sketch of 120 rows, 21 events, in 2 of 65536 cells, scale probability>
         """
         scale, bits = as_scale(scale), bits_of_offsets(require_nodes(nodes))
-        trials, successes = _counts(n, "n"), _counts(events, "events")
-        at = as_column(p, "p")
-        require_numbers("p", at)
-        at = at.astype(np.float64)
-        if not trials.size == successes.size == at.size:
-            sizes = f"{at.size}, {trials.size} and {successes.size}"
-            message = f"`p`, `n` and `events` must be equally long; they have {sizes} rows."
-            raise InputError(message, argument="p")
+        trials, successes, at = numbers(n, "n"), numbers(events, "events"), numbers(p, "p")
+        same_length(n=trials, events=successes, p=at)
+        for name, column in (("n", trials), ("events", successes)):
+            whole = (column == np.round(column)) & (column >= 0) & (column <= LARGEST_COUNT)
+            require_each(name, column, whole, f"hold whole numbers between 0 and {LARGEST_COUNT}")
         require_each("p", at, (at >= 0) & (at <= 1), "lie in [0, 1]")
         require_each("events", successes, successes <= trials, "not exceed `n`")
         if not trials.any():
             message = "`n` must not be zero everywhere; the table has 0 rows."
             raise InputError(message, argument="n")
         fixed = np.floor(scale.locate(at) * 2.0**FRACTION_BITS).astype(np.int64)
-        counts = np.concatenate([trials - successes, successes])
+        counts = np.concatenate([trials - successes, successes]).astype(np.int64)
         offsets = counts * np.tile(fixed & ((1 << bits) - 1), 2)
         labels = np.repeat(np.array([0, 1]), trials.size)
         used = counts > 0
@@ -388,13 +383,6 @@ class Sketch:
             + (f", {dropped} rows dropped>" if dropped else ">")
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.columns, self.nodes, self.scale, dict(self.dropped))
-
-
-def _rebuild(columns: Columns, nodes: int, scale: Scale, dropped: dict[str, int]) -> Sketch:
-    return Sketch(columns, nodes=nodes, scale=scale, dropped=dropped)
-
 
 def as_sketch(
     first: Any,
@@ -433,10 +421,6 @@ def as_sample(first: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -
 # -- hard labels -------------------------------------------------------------------------------
 
 
-class HardLabelWarning(CalibrantWarning):
-    """All predictions are 0 or 1, which no model is as sure of as that says."""
-
-
 def are_hard_labels(sketch: Sketch) -> bool:
     """True where all predictions are exactly 0 or 1, some of each, and there are enough of them to tell.
 
@@ -461,7 +445,7 @@ def warn_of_hard_labels(sketches: Iterable[Sketch], *, stacklevel: int) -> None:
         message = (
             "All predictions are 0 or 1: these are hard labels. Pass the probabilities behind them."
         )
-        warnings.warn(HardLabelWarning(message), stacklevel=stacklevel + 1)
+        warnings.warn(CalibrantWarning(message), stacklevel=stacklevel + 1)
 
 
 # -- checks of a table that comes from outside: a file, a query, another program ---------------
@@ -519,12 +503,4 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
         require_each(name, column, valid, "hold whole numbers")
     if column.dtype == np.uint64:
         require_each(name, column, column < 1 << 63, "fit into 64 bits with a sign")
-    return column.astype(np.int64)
-
-
-def _counts(values: Any, name: str) -> NDArray[np.int64]:
-    column = as_column(values, name)
-    require_numbers(name, column)
-    valid = (column == np.round(column)) & (column >= 0) & (column <= LARGEST_COUNT)
-    require_each(name, column, valid, f"hold whole numbers between 0 and {LARGEST_COUNT}")
     return column.astype(np.int64)
