@@ -26,6 +26,7 @@ def test_the_readme_fits_in_120_lines():
 def test_there_is_one_version():
     said = {
         "meson.build": r"^  version: '([^']+)'",
+        "mkdocs.yml": r"^copyright: calibrant (\S+)",
         "CITATION.cff": r"^version: (\S+)",
         "docs/reporting-in-a-paper.md": r"^  version = \{([^}]+)\}",
     }

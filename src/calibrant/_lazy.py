@@ -36,7 +36,10 @@ def attach_stub(
     def load(name: str) -> Any:
         """Load a public name when it is first asked for."""
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            text = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(
+                text, name=name, obj=sys.modules[package]
+            )  # Python adds the nearest
         home = importlib.import_module(homes[name])
         value = getattr(home, name, None) if homes[name] != package else None
         if value is None:
