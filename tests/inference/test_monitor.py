@@ -443,3 +443,5 @@ def test_predictions_are_registered_and_scored_when_labels_come(tmp_path: Path) 
     assert monitor.expected.n == 1000
     with refusals.refused("batch"):
         monitor.register(p[1], batch="monday")
+    with refusals.refused("y_prob", "q"):
+        monitor.register("q", data={"p": p[1]}, batch="friday")

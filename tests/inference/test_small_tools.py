@@ -19,6 +19,8 @@ def test_sizes_of_riley():
     assert (found.observed_expected, found.c_statistic) == (905, 4252)
     assert found.slope == pytest.approx(4544, rel=0.01)
     assert (int(found), found.events) == (found.slope, 82)
+    rates = {"sensitivity": 0.8, "specificity": 0.8, "threshold": 0.08}
+    assert validation_size(0.018, **rates, se_net_benefit=0.051).net_benefit == 24408
 
 
 def test_the_size_for_net_benefit_gives_its_standard_error():
@@ -60,6 +62,11 @@ def test_a_prediction_powered_mean_is_covered_and_shorter_than_without_judge():
         widths.append((found.high - found.low) / (3.92 * truth[:60].std() / np.sqrt(60)))
     assert missed <= 21
     assert np.mean(widths) < 0.7
+
+
+def test_labels_that_are_all_alike_say_nothing_of_their_spread():
+    with refused("human"):
+        judged_mean([1, 0] * 50, human=[1] * 20, judged_of_human=[1] * 20)
 
 
 def shifted(seed=0, n=6000):

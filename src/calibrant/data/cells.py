@@ -1,4 +1,4 @@
-"""Cells of a column, which make groups of rows: intervals between quantiles, or categories."""
+"""Columns of a table and their cells, which make groups of rows: quantile intervals or categories."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import is_missing
+from calibrant.data.columns import categories
+from calibrant.errors import InputError, show_value
 
-__all__ = ["Cells", "Codes", "crossed"]
+__all__ = ["Cells", "Codes", "crossed", "table_column"]
 
 Codes = NDArray[np.int64]
 
@@ -84,6 +86,18 @@ class Cells:
     def from_dict(cls, state: dict[str, Any]) -> Cells:
         """Inverse of `to_dict`."""
         return cls(tuple(state["edges"]), tuple(state["values"]), state["other"], state["missing"])
+
+
+def table_column(data: Any, name: Any, argument: str) -> NDArray[Any]:
+    """Numbers or labels of the column of this name, of a frame or a mapping."""
+    try:
+        column = data[name]
+    except Exception as error:  # frames have errors of their own for a missing column
+        raise InputError(
+            f"`{argument}` must name columns of the data; {show_value(name)} is none.",
+            argument=argument,
+        ) from error
+    return categories(column, argument)
 
 
 def crossed(

@@ -157,9 +157,9 @@ def bias_by(
             sums = (w @ y, total, w @ p, null / typical)
             score = float(binomial_score(*(np.array(one) / typical for one in sums)))
         observed = float(np.sum(w**2 * (y - p - bias) ** 2)) / total**2
-        low, high = wilson_interval(bias, score, null / total**2, observed, z)
-        p_value = 2.0 * float(norm.sf(abs(score)))
         mean = float(w @ p) / total
+        low, high = wilson_interval(bias, mean, score, null / total**2, observed, z)
+        p_value = 2.0 * float(norm.sf(abs(score)))
         bins.append(BiasBin(text, int(here.sum()), mean, mean + bias, bias, low, high, p_value))
     smallest = min(one.p_value for one in bins)
     return FeatureBias(label, tuple(bins), min(1.0, len(bins) * smallest), confidence)
@@ -190,21 +190,22 @@ def binomial_score(events: Floats, rows: Floats, predicted: Floats, variance: Fl
 
 
 def wilson_interval(
-    bias: float, score: float, null: float, observed: float, z: float
+    bias: float, mean: float, score: float, null: float, observed: float, z: float
 ) -> tuple[float, float]:
-    """Interval of a mean residual: its ends m have (bias - m)² = z² v(m), v linear in m.
+    """Interval of the mean residual of predictions with this mean: (bias - m)² = z² v(m) at its ends m.
 
-    v is `observed` at the bias, and at 0 the `null` variance, or the one with which the bias has its score,
-    so that the interval leaves 0 exactly where the score is beyond z.
+    v is linear in m: `observed` at the bias, and at 0 the `null` variance, or the one with which the bias has
+    its score, so that the interval leaves 0 exactly where the score is beyond z.
     """
-    if bias == 0.0:
-        return -z * float(np.sqrt(observed)), z * float(np.sqrt(observed))
-    near = abs(score) < 0.5 * z
-    null = max(null, (2.0 * bias / z) ** 2) if near else (bias / score) ** 2
-    slope = (observed - null) / bias
-    middle = bias + 0.5 * z * z * slope
-    root = float(np.sqrt(max(middle**2 - bias**2 + z * z * null, 0.0)))
     far = z * float(np.sqrt(max(observed, 0.0)))
-    if bias > 0:
-        return middle - root, max(middle + root, bias + far)
-    return min(middle - root, bias - far), middle + root
+    low, high = bias - far, bias + far
+    if bias != 0.0:
+        near = abs(score) < 0.5 * z
+        null = max(null, (2.0 * bias / z) ** 2) if near else (bias / score) ** 2
+        middle = bias + 0.5 * z * z * (observed - null) / bias
+        root = float(np.sqrt(max(middle**2 - bias**2 + z * z * null, 0.0)))
+        if bias > 0:
+            low, high = middle - root, max(middle + root, high)
+        else:
+            low, high = min(middle - root, low), middle + root
+    return max(low, -mean), min(high, 1.0 - mean)

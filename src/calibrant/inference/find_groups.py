@@ -18,8 +18,7 @@ from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import aligned, decimals, p_equation, p_text
-from calibrant.data.cells import Cells, Codes, crossed
-from calibrant.data.columns import categories
+from calibrant.data.cells import Cells, Codes, crossed, table_column
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.bias import binomial_score, wilson_interval
@@ -221,7 +220,9 @@ def find_groups(
         raise InputError(
             "`sample_weight` is not taken by the search for groups.", argument="sample_weight"
         )
-    rows = as_rows(_column(data, y_true, "y_true"), _column(data, y_prob, "y_prob"), **options)
+    rows = as_rows(
+        table_column(data, y_true, "y_true"), table_column(data, y_prob, "y_prob"), **options
+    )
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
         raise InputError("`columns` must be a list of names.", argument="columns")
     cells: dict[str, Cells] = {}
@@ -230,7 +231,7 @@ def find_groups(
         if name in (y_true, y_prob) or name in cells:
             role = "named twice" if name in cells else "the outcome or the prediction"
             raise InputError(f"`columns`: {show_value(name)} is {role}.", argument="columns")
-        values = _column(data, name, "columns")
+        values = table_column(data, name, "columns")
         values = values if rows.kept is None or values.size == rows.n else values[rows.kept]
         cells[name] = Cells.of(values, n_bins, MOST_CATEGORIES)
         codes.append(cells[name].codes(values))
@@ -246,14 +247,16 @@ def find_groups(
             inside &= codes[column] == code
         conditions = {names[c]: cells[names[c]].labels[code] for c, code in family.keys[k]}
         y, p, n = rows.y[inside], rows.p[inside], float(family.n[k])
-        gap, null = float(family.gap[k]), float(family.variance[k]) / n**2
-        observed = float(np.var(y - p)) / n
-        low, high = wilson_interval(gap, float(family.score[k]), null, observed, critical)
+        gap, score, null = (
+            float(column[k]) for column in (family.gap, family.score, family.variance / family.n**2)
+        )
+        mean, observed = float(family.predicted[k]) / n, float(np.var(y - p)) / n
+        low, high = wilson_interval(gap, mean, score, null, observed, critical)
         groups.append(
             FoundGroup(
                 conditions=conditions,
                 n=int(n),
-                mean_prediction=float(family.predicted[k]) / n,
+                mean_prediction=mean,
                 event_rate=float(family.observed[k]) / n,
                 gap=gap,
                 low=low,
@@ -365,17 +368,6 @@ class _Family:
                 break
             listed.append(k)
         return listed
-
-
-def _column(data: Any, name: Any, argument: str) -> NDArray[Any]:
-    try:
-        column = data[name]
-    except Exception as error:  # frames have errors of their own for a missing column
-        raise InputError(
-            f"`{argument}` must name columns of the data; {show_value(name)} is none.",
-            argument=argument,
-        ) from error
-    return categories(column, argument)
 
 
 def _require_groups(name: str, cells: Cells, code: Codes, values: NDArray[Any], y: Floats) -> None:

@@ -167,6 +167,12 @@ def judged_mean(
     n, m = truth.size, scores.size
     if n < 4 or m < 2:
         raise TooFewRows(f"`human` needs at least four labels; there are {n}.", argument="human")
+    if np.ptp(truth) == 0.0:
+        raise TooFewRows(
+            f"`human` must vary: all {n} labels are {truth[0]:g}, which says nothing of their spread.",
+            argument="human",
+            hint="Label more items; for labels 0 and 1, `judged_rate` takes both kinds.",
+        )
     spread = float(np.var(np.concatenate([scores, seen]), ddof=1))
     factor = 0.0
     if spread > 0:

@@ -29,6 +29,7 @@ from calibrant._files import (
 from calibrant._format import SMALLEST_P_VALUE, group_text
 from calibrant._locks import UPDATES
 from calibrant.data.arrays import as_column
+from calibrant.data.cells import table_column
 from calibrant.data.rows import InputOptions, require_alone
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch
@@ -276,7 +277,7 @@ class Alarm:
 
 
 @dataclass(frozen=True)
-class GroupEvidence:
+class GroupEvidence(Record):
     """Evidence against the calibration of one group or class alone.
 
     Attributes
@@ -296,6 +297,12 @@ class GroupEvidence:
     e_value: float
     p_value: float
     mean_error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        values = super().to_dict()
+        del values["name"]
+        return {"group": group_text(self.name), **values}
 
 
 @dataclass(frozen=True)
@@ -327,19 +334,10 @@ class MonitorResult(Record):
     groups: tuple[GroupEvidence, ...] = ()
     miscalibrated: tuple[Any, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON; groups only where they are monitored."""
-        content = super().to_dict()
-        if not self.groups:
-            del content["groups"], content["miscalibrated"]
-            if self.alarm is not None:
-                del content["alarm"]["group"]
-        return content
-
     def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each group, or with one row."""
         if self.groups:
-            return frame_of([asdict(one) for one in self.groups], backend)
+            return frame_of([vars(one) for one in self.groups], backend)
         row = {name: getattr(self, name) for name in ("look", "n", "e_value", "p_value")}
         return frame_of([row | {"alarm": self.alarm is not None}], backend)
 
@@ -642,7 +640,7 @@ class Monitor:
             As for `update`.
         """
         _require_name(batch)
-        p = as_column(y_prob if data is None else data[y_prob], "y_prob")
+        p = as_column(y_prob if data is None else table_column(data, y_prob, "y_prob"), "y_prob")
         made = Sketch.from_arrays(np.zeros(p.size), p, **options).rebin(CLASS_NODES)
         with UPDATES:
             state = self._state
