@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_positive
+from calibrant._arguments import require_flag, require_positive
 from calibrant.data.classes import SMALLEST_LOGARITHM, ClassDistributions
 from calibrant.errors import CalibrantError
 from calibrant.recalibration.class_map import ClassRecalibrator
@@ -235,7 +235,7 @@ class StructuredScaling(LogitScaling):
 
     def n_parameters_of(self, classes: int) -> int:
         """Slope and intercept of each class, and with `matrix` the effects of all on each other."""
-        return classes * (classes + 1) if self.matrix else 2 * classes
+        return classes * (classes + 1) if require_flag("matrix", self.matrix) else 2 * classes
 
     def explain(self) -> str:
         """Sentence on what the map does to logits."""
