@@ -127,7 +127,7 @@ def distinct_parts(names: Sequence[str]) -> list[str]:
 
 
 def group_text(value: object) -> str:
-    """Text of a group's value: whole numbers without a point, a word for nothing.
+    """Text of a group's value, or of a tuple of values: whole numbers without a point, a word for nothing.
 
     Text that only has blanks stands between quotes.
 
@@ -135,7 +135,11 @@ def group_text(value: object) -> str:
     --------
     >>> group_text(2016.0), group_text(""), group_text(" "), group_text(None), group_text(float("nan"))
     ('2016', '(empty)', "' '", '(missing)', '(missing)')
+    >>> group_text(("north", 3.0))
+    'north, 3'
     """
+    if type(value) is tuple:
+        return ", ".join(map(group_text, value))
     if value is None:
         return "(missing)"
     try:

@@ -46,6 +46,9 @@ def test_groups_read_what_assess_reads() -> None:
     assert assess_by(y, logits, by=sex, from_logits=True)["m"].smooth_ece == pytest.approx(
         plainly["m"].smooth_ece, rel=1e-9
     )
+    logits[3] = np.nan
+    dropped = assess_by(y, logits, by=sex, from_logits=True, on_invalid="drop")
+    assert sum(one.n for one in dropped.values()) == 399
     shares = 0.25 + 0.5 * y
     soft = assess_by(shares, p, by=sex, labels="soft")
     assert (

@@ -40,6 +40,7 @@ def test_many_small_groups_say_together_what_none_says_alone() -> None:
     assert len(groups.sentences) > 1
     document = json.loads(json.dumps(groups.to_dict(), allow_nan=False))
     assert document["random_effects"]["p_value"] == groups.random_effects.p_value
+    assert document["random_effects"]["groups"][7]["group"] == "7"
     assert pickle.loads(pickle.dumps(groups.random_effects)) == groups.random_effects
 
 

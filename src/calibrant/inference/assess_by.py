@@ -378,15 +378,9 @@ def _of_arrays(
         y_names: Any = names
         clusters = {} if cluster is None else {"cluster": cluster}
     else:
-        forms = {
-            k: settings.pop(k) for k in ("from_logits", "percent", "pos_label") if k in settings
-        }
-        if forms:
-            rows = as_rows(y_true, y_prob, labels=settings.get("labels", "binary"), **forms)
-            y_true, y_prob = rows.y, rows.probabilities(slice(None))
         if cluster is None:
-            reading = {k: settings[k] for k in ("labels", "on_invalid") if k in settings}
-            warn_of_repeated_rows(as_rows(y_true, y_prob, **reading), stacklevel=4)
+            unweighted = {k: v for k, v in options.items() if k != "sample_weight"}
+            warn_of_repeated_rows(as_rows(y_true, y_prob, **unweighted), stacklevel=4)  # type: ignore[arg-type]
         groups, y_names, clusters = _groupings(by), "y_prob", {}
         columns = {"y_true": y_true, "y_prob": y_prob}
     if weight is not None:

@@ -25,7 +25,6 @@ __all__ = [
     "GroupAssessments",
     "Order",
     "Others",
-    "shown_key",
     "worst_first",
 ]
 
@@ -75,7 +74,7 @@ class GroupAssessment:
     @property
     def name(self) -> str:
         """The key as text."""
-        return shown_key(self.key)
+        return group_text(self.key)
 
     @property
     def finding(self) -> Finding | Literal["too few rows"]:
@@ -205,7 +204,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
         if tested == 1:
             start = f"The one {self._noun(1)} is {'' if wrong else 'not clearly '}".rstrip()
         elif wrong:
-            start = f"{wrong:,} of {tested:,} {self._noun(tested)} {_is(wrong)}"
+            start = f"{wrong:,} of {tested:,} {self._noun(tested)} {'is' if wrong == 1 else 'are'}"
         else:
             start = f"None of the {tested:,} {self._noun(tested)} is clearly"
         sentences = [f"{start} miscalibrated{corrected}."]
@@ -230,7 +229,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
         if self.miscalibrated:
             worst = self[self.worst]
             line += (
-                f" Worst: {shown_key(self.worst)}, {decimals(worst.smooth_ece)} "
+                f" Worst: {group_text(self.worst)}, {decimals(worst.smooth_ece)} "
                 f"({decimals(worst.interval.low)} to {decimals(worst.interval.high)})."
             )
         return line
@@ -253,7 +252,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
                     argument,
                     "be a group that was assessed",
                     key,
-                    hint=f"These are: {', '.join(map(shown_key, self))}.",
+                    hint=f"These are: {', '.join(map(group_text, self))}.",
                 )
         return group_difference(
             self.sketches[first], self.sketches[second], confidence=self.confidence
@@ -264,8 +263,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
         header = ["n", "SmoothECE", "interval", "floor", "detectable", "p", "corrected", "finding"]
         rows = [[", ".join(self.by), *header]]
         for group in self.groups:
-            one = group.assessment
-            cells = ["–"] * 6
+            one, cells = group.assessment, ["–"] * 6
             if one is not None:
                 cells = [
                     decimals(one.smooth_ece),
@@ -296,7 +294,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
             "verdict": self.verdict,
             "sentences": list(self.sentences),
             "by": list(self.by),
-            "worst": shown_key(self.worst),
+            "worst": group_text(self.worst),
             "correction": self.correction,
             "tested": len(self),
             "confidence": self.confidence,
@@ -308,21 +306,17 @@ class GroupAssessments(Mapping[Any, Assessment]):
         """A data frame with a row for each group, the worst first; a column for each grouping column."""
         rows = []
         for group in self.groups:
-            key = group.key if isinstance(group.key, tuple) else (group.key,)
-            key = (group.name,) * len(self.by) if isinstance(group.key, Others) else key
-            row: dict[str, Any] = {**dict(zip(self.by, key, strict=True)), "n": group.n}
-            names = ("smooth_ece", "low", "high", "noise_floor", "detectable")
-            row |= dict.fromkeys((*names, "p_value", "p_value_adjusted"))
-            if (one := group.assessment) is not None:
-                row |= {
-                    "smooth_ece": one.smooth_ece,
-                    "low": one.interval.low,
-                    "high": one.interval.high,
-                    "noise_floor": one.noise_floor.value,
-                    "detectable": group.detectable,
-                    "p_value": one.p_value,
-                    "p_value_adjusted": one.p_value_judged,
-                }
+            one, values = group.assessment, group.key
+            if len(self.by) == 1 or isinstance(values, Others):
+                values = [group.name if isinstance(values, Others) else values] * len(self.by)
+            row = {**dict(zip(self.by, values, strict=True)), "n": group.n}
+            row["smooth_ece"] = one and one.smooth_ece
+            row["low"] = one and one.interval.low
+            row["high"] = one and one.interval.high
+            row["noise_floor"] = one and one.noise_floor.value
+            row["detectable"] = group.detectable
+            row["p_value"] = one and one.p_value
+            row["p_value_adjusted"] = one and one.p_value_judged
             rows.append(row | {"finding": group.finding})
         return frame_of(rows, backend)
 
@@ -335,12 +329,3 @@ def worst_first(groups: Iterable[GroupAssessment]) -> tuple[GroupAssessment, ...
         return (True, 0.0, 0.0) if one is None else (False, -one.interval.low, -one.smooth_ece)
 
     return tuple(sorted(groups, key=rank))
-
-
-def _is(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
-def shown_key(key: Any) -> str:
-    """Text of a group's key."""
-    return ", ".join(map(group_text, key)) if isinstance(key, tuple) else group_text(key)

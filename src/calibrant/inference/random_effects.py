@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE
+from calibrant._format import group_text
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Stacked
 from calibrant.inference.null_noise import (
@@ -74,7 +75,7 @@ class RandomEffects(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON; the groups in their order."""
-        groups = [plain(one) for one in self.groups.values()]
+        groups = [{"group": group_text(k), **plain(one)} for k, one in self.groups.items()]
         return super().to_dict() | {"groups": groups}
 
 
