@@ -113,10 +113,11 @@ def require_share(argument: str, value: Any) -> float:
 
 
 def require_confidence(confidence: Any) -> float:
-    """`confidence` as a float, if it lies between 0 and .9999."""
+    """`confidence` as a float, if it lies between .0001 and .9999."""
     percent = is_number(confidence) and 1.0 < confidence < 100.0
     hint = f"Pass {confidence / 100:g} for {confidence:g}%." if percent else None
-    return require_number("confidence", confidence, 0.0, LARGEST_CONFIDENCE, hint=hint)
+    least = 1.0 - LARGEST_CONFIDENCE
+    return require_number("confidence", confidence, least, LARGEST_CONFIDENCE, hint=hint)
 
 
 def require_count(argument: str, value: Any, *, least: int = 1, most: float = 1 << 31) -> int:

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -207,18 +206,15 @@ def sums_of_squares(pairs: Rows, log2_cells: int) -> Floats:
 def mean_log_loss(pairs: Rows) -> float:
     """Mean of -log of the probability that valid rows give to what came; infinite where that is 0."""
 
-    def sum_range(rows: range) -> tuple[list[tuple[float, float]], int]:
-        sums = []
-        for _, p, y, weight in pairs.blocks(rows):
-            for start in range(0, p.size, CACHED_ROWS):
-                few = slice(start, start + CACHED_ROWS)
-                weights = _NO_WEIGHTS if weight is None else weight[few]
-                doubles = p[few].astype(np.float64), y[few].astype(np.float64)
-                sums.append(sum_log_losses(*doubles, weights, pairs.soft))
-        return sums, -1
+    def add(p: Any, y: Any, weights: Floats, moments: Floats) -> int:
+        for start in range(0, p.size, CACHED_ROWS):
+            few = slice(start, start + CACHED_ROWS)
+            doubles = p[few].astype(np.float64), y[few].astype(np.float64)
+            moments += sum_log_losses(*doubles, weights[few], pairs.soft)
+        return -1
 
-    losses, mass = zip(*chain.from_iterable(_by_ranges(pairs, sum_range)), strict=True)
-    return math.fsum(losses) / math.fsum(mass)
+    losses, mass = _summed(pairs, add, (1, 2))[0].tolist()
+    return float(losses / mass)
 
 
 def _located(pairs: Rows, start: int, p: NDArray[Any], scale: Scale) -> NDArray[Any]:

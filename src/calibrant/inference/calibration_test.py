@@ -324,7 +324,7 @@ class CalibrationTest:
 
     def _rank(self, level: float) -> int:
         """Largest rank of a family's statistic at which calibration is rejected at this level; 0 if none."""
-        most = min(int(level * (DRAWS + 1.0)), DRAWS)  # the joint rank is no smaller
+        most = int(level * (DRAWS + 1.0))  # the joint rank is no smaller
         below = np.searchsorted(np.sort(self._null.smallest), np.arange(1, most + 1), side="right")
         return int(np.count_nonzero(1.0 + below <= level * (DRAWS + 1.0)))
 

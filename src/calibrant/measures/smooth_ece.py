@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+import numpy as np
+
 from calibrant._arguments import require_number
 from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
@@ -235,11 +237,13 @@ def smooth_ece_result(
         last = evaluate(residuals, width, tolerance=tolerance)
         value, evaluations, solver = last.value, 1, 0.0
         total = min(last.error, max(value, 1.0 - value))
-    terms = (last.interpolation + last.inherent, last.quadrature, last.rounding, solver)
+    terms = np.minimum(
+        [last.interpolation + last.inherent, last.quadrature, last.rounding, solver], 1.0
+    )
     return SmoothECE(
         value=value,
         bandwidth=width,
-        certificate=Certificate(total, *(min(term, 1.0) for term in terms)),
+        certificate=Certificate(total, *terms.tolist()),
         evaluations=evaluations,
         n=rows.n,
         dropped=rows.dropped,

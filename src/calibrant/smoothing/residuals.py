@@ -187,8 +187,8 @@ class RowResiduals:
         # Four to a cell of the grid at least, or the bound would hardly do; more where they cost little.
         finer = math.ceil(math.log2(4.0 * cells / self.length))
         log2_summed = max(finer, min(12, pairs.n.bit_length() - 8))
-        worth = not (self._exact or pairs.fractional) and log2_summed <= MOST_LOG2_SUMMED
-        if worth and pairs.n >= ROWS_WORTH_A_CELL * max(4 * cells, 1 << log2_summed):
+        many = pairs.n >= ROWS_WORTH_A_CELL * max(4 * cells, 1 << log2_summed)
+        if many and log2_summed <= MOST_LOG2_SUMMED and not (self._exact or pairs.fractional):
             moments, absolute, summands, skew = self._from_sums(cells, log2_summed)
         else:
             moments, total, absolute = residual_moments(pairs, cells, self._start, self.length)
