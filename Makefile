@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
-	@echo "make test    run the tests (under five minutes)"
+	@echo "make test    run the tests (under three minutes)"
 	@echo "make test-thorough    try the laws on a thousand new examples each"
 	@echo "make test-all    run the tests that need Spark, Dask, Ray, torch, PostgreSQL, a browser, evaluation tools or other calibration packages"
 	@echo "make fuzz    damage files, compare every way in with exact sums, kill and fork (under two hours)"
@@ -45,8 +45,8 @@ test: $(STAMP)
 
 # A thousand examples of every law, other ones each time.
 test-thorough: $(STAMP)
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q -n auto -m "not heavy" tests/laws tests/sketch \
-		tests/measures tests/inference tests/plotting
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q -n auto -m "not heavy" tests/laws tests/data \
+		tests/measures tests/inference tests/plotting tests/reporting
 
 # Damaged files, every way in against exact arithmetic, kills and forks; `make fuzz-quick` in CI. Where
 # `make test-all` has installed the heavy engines, they are ways in too; otherwise they are named.

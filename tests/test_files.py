@@ -116,12 +116,12 @@ except cal.CalibrantError as error:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a limit on the size of files")
-@pytest.mark.parametrize("name", ["a.pdf", "a.png", "a.json", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.pdf", "a.json"])
 def test_a_full_disk_is_an_error_that_names_the_target(name, tmp_path):
     """Also where matplotlib fails with another error while it closes the file."""
     target = tmp_path / name
     target.write_text("before")
-    kind = "diagram" if name in ("a.pdf", "a.png") else "sketch"
+    kind = "diagram" if name == "a.pdf" else "sketch"
     run = [sys.executable, "-c", FULL, str(target), kind]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"{target} The file {target} cannot be written"), done.stderr
@@ -130,7 +130,7 @@ def test_a_full_disk_is_an_error_that_names_the_target(name, tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-@pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
+@pytest.mark.parametrize("ending", ["pdf", "svg"])
 def test_a_link_to_a_full_device_is_an_error_that_names_the_link(ending, tmp_path):
     target = tmp_path / f"a.{ending}"
     target.symlink_to("/dev/full")

@@ -60,8 +60,9 @@ def lines(numbers):
     return [source[number - head - 1] for number in sorted(set(numbers))]
 
 
-def test_mypy_sees_every_mistake(planted, tmp_path):
-    command = [sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "cache", planted]
+def test_mypy_sees_every_mistake(planted, request):
+    cache = request.config.cache.mkdir("mypy")  # reading the package takes most of the time
+    command = [sys.executable, "-m", "mypy", "--cache-dir", cache, planted]
     done = subprocess.run(
         [*command, "--follow-imports=silent", "--config-file="],
         capture_output=True,

@@ -15,7 +15,7 @@ from calibrant._files import file_lock
 
 
 def test_files_are_whole_after_kills() -> None:
-    result, failures = try_kills(5)
+    result, failures = try_kills(3)
     assert not failures
     assert " 0 looks" not in result
 
@@ -99,7 +99,7 @@ def test_a_child_that_is_forked_in_a_block_waits_for_its_end(tmp_path: Path) -> 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_that_is_forked_during_an_update_does_not_hang() -> None:
-    assert not try_forks(30)[1]
+    assert not try_forks(10)[1]
 
 
 def test_no_row_is_lost_between_threads() -> None:

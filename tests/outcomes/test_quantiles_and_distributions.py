@@ -63,20 +63,20 @@ def test_a_cdf_with_jumps_has_a_uniform_pit():
 def test_size_of_many_rows():
     rng = np.random.default_rng(1)
     q = {level: np.full(10_000, norm.ppf(level)) for level in (0.1, 0.9)}
-    rejected = sum(quantiles.assess(rng.normal(size=10_000), q).miscalibrated for _ in range(60))
-    assert rejected <= 9  # P(Binomial(60, .05) > 9) = .001
+    rejected = sum(quantiles.assess(rng.normal(size=10_000), q).miscalibrated for _ in range(25))
+    assert rejected <= 5  # P(Binomial(25, .05) > 5) = .001
 
 
-@pytest.mark.parametrize("n", [100, 1000])
+@pytest.mark.parametrize("n", [100, 400])
 def test_sizes(n):
     rng = np.random.default_rng(0)
     rejected = np.zeros(2)
-    for _ in range(60):
+    for _ in range(25):
         y = rng.normal(size=n)
         forecasts = {level: np.full(n, norm.ppf(level)) for level in LEVELS}
         rejected[0] += quantiles.assess(y, forecasts).miscalibrated
         rejected[1] += distributions.assess(y, mean=0.0, sd=1.0).miscalibrated
-    assert np.all(rejected <= 9)  # P(Binomial(60, .05) > 9) = .001
+    assert np.all(rejected <= 5)  # P(Binomial(25, .05) > 5) = .001
 
 
 def least_loss_by_brute_force(y, level):
