@@ -10,7 +10,7 @@ import pytest
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.io.rows import read_classes
+from calibrant.io.rows import read_rows
 
 RNG = np.random.default_rng(1)
 PROBS = RNG.dirichlet([1.0, 2.0, 0.7], 300)
@@ -58,7 +58,7 @@ def test_files_match_names(tmp_path):
     names = ["p_2", "p_0", "p_1"]
     sketch = cal.scan(tmp_path / "rows.csv", y_true="y", y_prob=names, multiclass="confidence")
     assert np.isclose(cal.smooth_ece(sketch), EXPECTED, atol=1e-9)
-    rows = read_classes(tmp_path / "rows.csv", y_true="y", y_prob={"": names})
+    rows = read_rows(tmp_path / "rows.csv", y_true="y", y_prob={"": names}, multiclass=True)
     assert rows.classes == [2, 0, 1]
 
 

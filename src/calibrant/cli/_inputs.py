@@ -333,7 +333,7 @@ def read_arrays(
 ) -> Arrays:
     """Columns of files as arrays, with others beside them; with `each`, every `--prob` is a model."""
     reading, classes = source.reading, source.reading.multiclass is not None
-    models: dict[str, Sequence[str]] = {"": columns.prob}
+    models: dict[str, Any] = {"": columns.prob}
     if each and not classes:
         models = {name: [name] for name in columns.prob}
     elif each:
@@ -347,28 +347,25 @@ def read_arrays(
         "columns": list(dict.fromkeys(filter(None, (*columns.by, columns.cluster, *more)))),
         "sep": reading.sep,
     }
+    from calibrant.io.rows import read_rows
+
     options = reading.options
-    rows: Any
-    if classes:
-        from calibrant.io.rows import read_classes
-
-        asked |= {"classes": options.pop("classes", None), "on_invalid": reading.on_invalid}
-        rows = read_classes(source.paths, y_prob=models, **asked)
-        y_probs = rows.y_probs
-        options |= {} if rows.classes is None else {"classes": rows.classes}
-    else:
-        from calibrant.io.rows import read_rows
-
-        names = [name for own in models.values() for name in own]
-        asked["named_labels"] = reading.pos_label is not None
-        rows = read_rows(source.paths, y_prob=names, **asked)
-        y_probs = dict(zip(models, rows.y_probs.values(), strict=True))
-        if reading.pos_label is not None and rows.y_true.dtype.kind in "biuf":
-            (options["pos_label"],) = as_numbers([reading.pos_label], "pos_label")
+    rows = read_rows(
+        source.paths,
+        y_prob=models,
+        named_labels=reading.pos_label is not None,
+        multiclass=classes,
+        classes=options.pop("classes", None) if classes else None,
+        on_invalid=reading.on_invalid if classes else "raise",
+        **asked,
+    )
+    options |= {} if rows.classes is None else {"classes": rows.classes}
+    if reading.pos_label is not None and not classes and rows.y_true.dtype.kind in "biuf":
+        (options["pos_label"],) = as_numbers([reading.pos_label], "pos_label")
     values = {"y_true": rows.y_true, "sample_weight": rows.sample_weight}
     values["cluster"] = rows.groups.get(columns.cluster)
     values = {name: one for name, one in values.items() if one is not None}
-    return Arrays(values, y_probs, options, rows.groups)
+    return Arrays(values, dict(rows.y_probs), options, rows.groups)
 
 
 @dataclass(frozen=True, eq=False)

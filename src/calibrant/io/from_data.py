@@ -15,7 +15,7 @@ from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, is_summed
 from calibrant.errors import InputError
-from calibrant.io.rows import read_classes, read_rows
+from calibrant.io.rows import read_rows
 from calibrant.io.scan import ReadingOptions, scan
 
 __all__ = ["from_data", "sample_from"]
@@ -106,24 +106,26 @@ def _rows_from(
     data: Any, y_true: Any, y_prob: Any, reading: dict[str, Any], cluster: Any
 ) -> tuple[Any, Any, Any, InputOptions]:
     """Rows as arrays: a column of predictions, or a matrix of class probabilities, for each model."""
-    asked: dict[str, Any] = {
-        "y_true": y_true,
-        "sample_weight": reading.pop("sample_weight", None),
-        "columns": [cluster] if cluster else [],
-        "sep": reading.pop("sep", None),
-    }
-    if reading.get("multiclass") is None:
-        named = reading.get("pos_label") is not None
-        found = read_rows(data, y_prob=y_prob, named_labels=named, **asked)
-        several = not isinstance(y_prob, str)
-    else:
-        several = isinstance(y_prob, Mapping)
-        models, classes = y_prob if several else {"": y_prob}, reading.pop("classes", None)
-        found = read_classes(data, y_prob=models, classes=classes, **asked)
-        if found.classes is not None:
-            reading["classes"] = found.classes
+    multiclass = reading.get("multiclass") is not None
+    several = isinstance(y_prob, Mapping) or not (multiclass or isinstance(y_prob, str))
+    models = y_prob if isinstance(y_prob, Mapping) else {"": y_prob}
+    if several and not isinstance(y_prob, Mapping):
+        models = {name: name for name in y_prob}
+    found = read_rows(
+        data,
+        y_true=y_true,
+        y_prob=models,
+        sample_weight=reading.pop("sample_weight", None),
+        columns=[cluster] if cluster else [],
+        named_labels=reading.get("pos_label") is not None,
+        multiclass=multiclass,
+        classes=reading.pop("classes", None),
+        sep=reading.pop("sep", None),
+    )
+    if found.classes is not None:
+        reading["classes"] = found.classes
     if found.sample_weight is not None:
         reading["sample_weight"] = found.sample_weight
     groups = None if cluster is None else found.groups[cluster]
-    predictions = dict(found.y_probs) if several else next(iter(found.y_probs.values()))
+    predictions = dict(found.y_probs) if several else found.y_probs[""]
     return found.y_true, predictions, groups, reading  # type: ignore[return-value]

@@ -31,7 +31,7 @@ from calibrant.io.request import (
 )
 from calibrant.io.sums import Place
 
-__all__ = ["Rows", "columns_of", "placed", "read_classes", "read_rows", "read_table"]
+__all__ = ["Rows", "columns_of", "placed", "read_rows", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -67,84 +67,60 @@ def read_rows(
     data: Any,
     *,
     y_true: str,
-    y_prob: str | Sequence[str],
-    sample_weight: str | None = None,
-    columns: Sequence[str] = (),
-    named_labels: bool = False,
-    sep: str | None = None,
-) -> Rows:
-    """Columns of these names, of a frame, a dict of arrays, or files; predictions as they are written."""
-    names = [y_prob] if isinstance(y_prob, str) else list(y_prob)
-    request = make_request(
-        y_true=y_true,
-        y_prob=names,
-        sample_weight=sample_weight,
-        by=list(columns) or None,
-        pos_label="" if named_labels else None,  # labels that are text stay text
-    )
-    arrays, place = _read_arrays(data, request, sep)
-    groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
-    probs = {name: arrays[f"{PROB}_{k}"] for k, name in enumerate(names)}
-    return Rows(arrays[LABEL], probs, arrays.get(WEIGHT), groups, place)
-
-
-def read_classes(
-    data: Any,
-    *,
-    y_true: str,
     y_prob: Mapping[str, str | Sequence[str]],
     sample_weight: str | None = None,
     columns: Sequence[str] = (),
+    named_labels: bool = False,
+    multiclass: bool = False,
     classes: Sequence[Any] | None = None,
     on_invalid: Literal["raise", "drop"] = "raise",
     sep: str | None = None,
 ) -> Rows:
-    """Rows of a frame, a dict of arrays, or files: of each model a column per class, or one of lists.
+    """Rows of a frame, a dict of arrays, or files: of each model a column of predictions, as written.
+
+    With `multiclass`, a column for each class, or one of lists.
 
     Examples
     --------
     >>> rows = {"y": ["dog", "cat"], "p_cat": [0.2, 0.7], "p_dog": [0.8, 0.3]}
-    >>> found = read_classes(rows, y_true="y", y_prob={"p": ["p_cat", "p_dog"]})
+    >>> found = read_rows(rows, y_true="y", y_prob={"p": ["p_cat", "p_dog"]}, multiclass=True)
     >>> found.classes, found.y_probs["p"].shape
     (['cat', 'dog'], (2, 2))
     """
-    models = {
-        str(name): [own] if isinstance(own, str) else list(own) for name, own in y_prob.items()
-    }
+    models = {str(k): [own] if isinstance(own, str) else list(own) for k, own in y_prob.items()}
     every = [name for own in models.values() for name in own]
     request = make_request(
         y_true=y_true,
         y_prob=every,
         sample_weight=sample_weight,
         by=list(columns) or None,
-        multiclass="confidence",
+        multiclass="confidence" if multiclass else None,
+        pos_label="" if named_labels and not multiclass else None,  # labels that are text stay text
         on_invalid=on_invalid,
     )
     arrays, place = _read_arrays(data, request, sep)
-    matrices: dict[str, NDArray[Any]] = {}
-    names: dict[str, tuple[Any, ...] | None] = {}
-    labels = set(arrays[LABEL].tolist())
+    y_probs: dict[str, NDArray[Any]] = {}
+    named: dict[str, tuple[Any, ...] | None] = {}
+    labels = set(arrays[LABEL].tolist()) if multiclass else set()
     for name, own in models.items():
         probs = [arrays[f"{PROB}_{every.index(column)}"] for column in own]
         with placed(place):
-            matrices[name] = class_matrix(probs, own[0], on_invalid=on_invalid)
-        names[name] = None if len(own) == 1 else class_names(own, labels)
-    first = next(iter(names))
-    for name, own_names in names.items():
-        if own_names != names[first] or matrices[name].shape != matrices[first].shape:
-            one, other = (
-                show_value(matrices[each].shape[1] if own_names is None else names[each])
-                for each in (name, first)
+            y_probs[name] = (
+                class_matrix(probs, own[0], on_invalid=on_invalid) if multiclass else probs[0]
             )
+        named[name] = class_names(own, labels) if multiclass and len(own) > 1 else None
+        first = next(iter(models))
+        if (named[name], y_probs[name].shape) != (named[first], y_probs[first].shape):
+            one, other = (named[each] or y_probs[each].shape[1] for each in (name, first))
             raise InputError(
                 "`y_prob` must have the same classes in the same order for every model; "
-                f"{name!r} has {one} and {first!r} has {other}.",
+                f"{name!r} has {show_value(one)} and {first!r} has {show_value(other)}.",
                 argument="y_prob",
             )
-    known = names[first] if classes is None else tuple(classes)
+    found = named[first] if classes is None else classes
     groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
-    named = None if known is None else list(known)
-    return Rows(arrays[LABEL], matrices, arrays.get(WEIGHT), groups, place, named)
+    listed = None if found is None else list(found)
+    return Rows(arrays[LABEL], y_probs, arrays.get(WEIGHT), groups, place, listed)
 
 
 @contextmanager

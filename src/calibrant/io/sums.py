@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,37 +43,30 @@ MOST_TABLES = 256
 """Models with a table of all cells each, 2 MB; of more, only the cells that have rows are kept."""
 FEWEST_WAITING = 1 << 21
 """Entries that may wait to be merged, about 50 MB."""
-STACKED_ENTRIES = 1 << 18
-"""Entries that are brought into the form of sketches at a time, in some 20 MB."""
 
 Place = Callable[[int], tuple[int, str | None]]
 """Row of a source and its file, from a row of a batch."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Notes:
-    """Remarks of a reader besides sums: the first row that breaks each rule, and labels it saw."""
+    """Remarks of a reader besides sums: the first row that breaks a rule, and labels it saw."""
 
-    refusals: dict[str, InputError] = field(default_factory=dict)
+    refused: InputError | None = None
     labels: dict[Any, None] = field(default_factory=dict)
 
     def add(self, other: Notes) -> None:
         """Take over the notes of later rows, where there is none yet."""
-        for reason, error in other.refusals.items():
-            self.refusals.setdefault(reason, error)
+        self.refused = self.refused or other.refused
         self.labels.update(other.labels)
 
     def refuse(self, rows: Rows, codes: NDArray[np.int8], place: Place) -> None:
-        """Note the first row that breaks each rule that nothing is noted of."""
-        broken = np.flatnonzero(codes >= 0)
-        if not broken.size:
-            return
-        _, first = np.unique(codes[broken], return_index=True)
-        for row in sorted(broken[first].tolist()):
-            reason = REASONS[codes[row]]
-            if reason not in self.refusals:
-                number, file = place(row)
-                self.refusals[reason] = refusal(rows, row, reason).at(row=number, file=file)
+        """Note the first row that breaks a rule, unless one is noted."""
+        row = int(np.argmax(codes >= 0))
+        if self.refused is None and codes[row] >= 0:
+            number, file = place(row)
+            error = refusal(rows, row, REASONS[codes[row]])
+            self.refused = error.at(row=number, file=file)
 
 
 @dataclass(frozen=True)
@@ -396,25 +388,17 @@ class GroupTotal:
             self._merge()
 
     def _merge(self) -> None:
-        """Insert the waiting places where they belong; column by column, to hold each twice only."""
+        """Insert the waiting places where they belong."""
         waiting, self._waiting, self._waits = self._waiting, [], 0
-        if not waiting:
-            return
-        places, columns = waiting[0][0], list(waiting[0][1])
-        if len(waiting) > 1 or not (np.diff(places) > 0).all():
-            joined = np.concatenate([places for places, _ in waiting])
-            places, index = np.unique(joined, return_inverse=True)
-            parts = zip(*(sums for _, sums in waiting), strict=True)
-            columns = [_summed(index, np.concatenate(c), places.size) for c in parts]
-        if not self._places.size:
-            self._places, self._sums = places, columns
-            return
-        at = np.searchsorted(self._places, places) + np.arange(places.size)
-        is_old = np.ones(self._places.size + places.size, np.bool_)
-        is_old[at] = False
-        self._places = _inserted(self._places, at, is_old, places)
-        for k, values in enumerate(columns):
-            self._sums[k] = _inserted(self._sums[k], at, is_old, values)
+        if waiting:
+            places = np.concatenate([self._places, *(places for places, _ in waiting)])
+            columns = zip(*(sums for _, sums in waiting), strict=True)
+            joined = [list(column) for column in columns]
+            for column, before in zip(joined, self._sums, strict=bool(self._sums)):
+                column.insert(0, before)
+            self._places, index = np.unique(places, return_inverse=True)
+            size = self._places.size
+            self._sums = [_summed(index, np.concatenate(column), size) for column in joined]
 
     def require_one_type(self) -> None:
         """Refuse groups of several types in one column, such as 1 in one file and "1" in another."""
@@ -435,21 +419,6 @@ class GroupTotal:
         """All sums, sorted by group (in order of appearance) and slot."""
         self._merge()
         return self._places, self._sums
-
-    def taken(self) -> tuple[Integers, list[NDArray[Any]]]:
-        """All sums, of which the total keeps nothing."""
-        found = self.merge()
-        self._places, self._sums = np.empty(0, np.int64), []
-        return found
-
-
-def _inserted(
-    old: NDArray[Any], at: Integers, is_old: NDArray[np.bool_], new: NDArray[Any]
-) -> NDArray[Any]:
-    column = np.empty(is_old.size, old.dtype)
-    column[is_old] = old
-    column[at] = new
-    return column
 
 
 def add_part(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> None:
@@ -482,7 +451,7 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         alone = GroupTotal(request)
         alone.add(total.grouped(()))
         total = alone
-    places, sums = total.taken()
+    places, sums = total.merge()
     if not places.size:
         raise no_rows()
     if request.pos_label is not None:
@@ -493,7 +462,7 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
     rows = int(sums[0].sum())
     refused = _refused_rows(request, places, sums[0])
     if refused and request.on_invalid == "raise":
-        raise invalid_rows(refused, rows, next(iter(total.notes.refusals.values()), None))
+        raise invalid_rows(refused, rows, total.notes.refused)
     if sum(refused.values()) == rows:
         reasons = ", ".join(f"{reason}: {count:,}" for reason, count in refused.items())
         raise TooFewRows(
@@ -506,12 +475,9 @@ def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketc
         group = places // request.slots
         weights = np.bincount(group, weights=sums[2], minlength=len(keys)).astype(np.float64)
         require_weight(weights, rows - sum(refused.values()))
-        del group
     ordered = _order(request, keys)
     keys = [keys[k] for k in ordered]
-    columns = [places, *sums]
-    del places, sums
-    sketches = _stacked(request, np.array(ordered, np.int64), columns)
+    sketches = _stacked(request, np.array(ordered, np.int64), places, sums)
     if not request.by:
         return sketches[0]
     names = [key[0] for key in keys] if len(request.by) == 1 else keys
@@ -554,54 +520,37 @@ def sorted_groups(groups: Sketches) -> Sketches:
     return Sketches({key: groups[key] for key in ordered}, by=groups.by)
 
 
-def _stacked(request: Request, ordered: NDArray[np.int64], sums: list[NDArray[Any]]) -> Stacked:
-    """Sketches of groups in this order, from places and their sums, which are used up to save memory.
-
-    A few groups at a time: what is computed on the way would take as much memory as the result.
-    """
-    places, *columns = sums
+def _stacked(
+    request: Request, ordered: Integers, places: Integers, sums: Sequence[NDArray[Any]]
+) -> Stacked:
+    """Sketches of groups in this order, from places and their sums."""
     bounds = np.searchsorted(places, np.arange(ordered.size + 1) * request.slots)
     sizes = np.diff(bounds)[ordered]
-    ends = np.cumsum(sizes)
-    cuts = np.searchsorted(ends, np.arange(STACKED_ENTRIES, ends[-1], STACKED_ENTRIES)) + 1
-    made: list[list[NDArray[Any]]] = [[] for _ in range(2 + len(columns))]
+    entry = np.arange(sizes.sum())
+    entry += np.repeat(bounds[ordered] - (np.cumsum(sizes) - sizes), sizes)
+    slot = places[entry] % request.slots
+    owner = np.repeat(np.arange(ordered.size, dtype=np.int32), sizes)
     refused: dict[int, dict[str, int]] = {}
-    for first, last in pairwise(np.unique([0, *cuts, ordered.size]).tolist()):
-        own = sizes[first:last]
-        shifts = bounds[ordered[first:last]] - (np.cumsum(own) - own)
-        if (shifts == shifts[0]).all():  # they are in this order already
-            entry: Any = slice(shifts[0], shifts[0] + own.sum())
-        else:
-            entry = np.repeat(shifts, own) + np.arange(own.sum())
-        slot = places[entry] - np.repeat(ordered[first:last] * request.slots, own)
-        owner, values = np.repeat(np.arange(first, last), own), [c[entry] for c in columns]
-        is_row = slot < request.cell_slots
-        if not is_row.all():
-            for broken in np.flatnonzero(~is_row).tolist():
-                reason = REASONS[int(slot[broken]) - request.cell_slots]
-                refused.setdefault(int(owner[broken]), {})[reason] = int(values[0][broken])
-            owner, slot, *values = (column[is_row] for column in (owner, slot, *values))
-        cell = slot >> 1
-        is_new = np.ones(cell.size, np.bool_)
-        is_new[1:] = cell[1:] != cell[:-1]
-        is_new[1:] |= owner[1:] != owner[:-1]
-        new = np.flatnonzero(is_new)
-        place = np.cumsum(is_new)
-        place += place + (slot & 1) - 2
-        made[0].append(np.bincount(owner[new] - first, minlength=last - first))
-        made[1].append(cell[new])
-        for column, tables in zip(values, made[2:], strict=True):
-            table = np.zeros((new.size, 2), column.dtype)
-            table.reshape(-1)[place] = column
-            tables.append(table)
-    sums.clear()
-    values.clear()
-    del places, columns
-    pieces = (made.pop(0) for _ in range(len(made)))
-    cells_of, cells, *wide = (p[0] if len(p) == 1 else np.concatenate(p) for p in pieces)
-    require_room(int(wide[0].max(initial=0)), request.offset_bits)
-    starts = np.concatenate([[0], np.cumsum(cells_of)])
-    return Stacked(starts, Columns(cells, *wide), request.nodes, request.scale, refused)
+    is_row = slot < request.cell_slots
+    for broken in np.flatnonzero(~is_row).tolist():
+        reason = REASONS[int(slot[broken]) - request.cell_slots]
+        refused.setdefault(int(owner[broken]), {})[reason] = int(sums[0][entry[broken]])
+    if refused:
+        entry, slot, owner = entry[is_row], slot[is_row], owner[is_row]
+    is_new = np.ones(slot.size, np.bool_)
+    is_new[1:] = (slot[1:] >> 1 != slot[:-1] >> 1) | (owner[1:] != owner[:-1])
+    cells, starts = slot[is_new] >> 1, np.zeros(ordered.size + 1, np.int64)
+    np.cumsum(np.bincount(owner[is_new], minlength=ordered.size), out=starts[1:])
+    row = np.cumsum(is_new)
+    row += row + (slot & 1) - 2
+    del slot, owner
+    tables = []
+    for column in sums:
+        table = np.zeros((cells.size, 2), column.dtype)
+        table.reshape(-1)[row] = column[entry]
+        tables.append(table)
+    require_room(int(tables[0].max(initial=0)), request.offset_bits)
+    return Stacked(starts, Columns(cells, *tables), request.nodes, request.scale, refused)
 
 
 def _refused_rows(request: Request, places: Integers, counts: Integers) -> dict[str, int]:
