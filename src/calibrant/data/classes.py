@@ -7,7 +7,7 @@ class against the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_flag
 from calibrant._format import common_length, common_start, distinct_parts, group_text
+from calibrant._locks import cached_property
 from calibrant.data._fill import fill_classes, fill_weights
 from calibrant.data.arrays import as_array, as_column, is_missing
 from calibrant.data.cell_sums import DEFAULT_NODES, Columns, require_nodes
@@ -71,8 +72,6 @@ class ClassOptions(TypedDict, total=False):
     on_invalid: OnInvalid
 
 
-ENTRIES_PER_BLOCK = 1 << 18
-ENTRIES_PER_LARGE_BLOCK = 1 << 21
 SUM_TOLERANCE = 1e-4
 HALF_SUM_TOLERANCE = 1e-2
 MOST_BYTES = 1 << 28
@@ -234,7 +233,7 @@ class ClassProbabilities:
     Attributes
     ----------
     raw : array[n, classes]
-        As given; blocks are converted when they are read.
+        As given.
     labels : int64[n]
         Index of the true class; -1 where it is missing, -2 where it is no class.
     classes : list
@@ -257,40 +256,39 @@ class ClassProbabilities:
         """Number of rows."""
         return int(self.raw.shape[0])
 
-    def blocks(self, entries: int = ENTRIES_PER_BLOCK) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Contiguous float32 or float64 probabilities, some rows at a time."""
-        size = max(1, entries // self.raw.shape[1])
-        for start in range(0, self.n, size):
-            rows = slice(start, min(start + size, self.n))
-            yield rows, self._probabilities(rows)
-
-    def _probabilities(self, rows: slice | Integers) -> NDArray[Any]:
-        block = self.raw[rows]
-        if block.dtype not in (np.float32, np.float64):
-            block = block.astype(np.float64)
-        block = np.ascontiguousarray(block)
-        return _softmax(block) if self.from_logits else block
-
-    def _sound(self, top: Floats, total: NDArray[Any]) -> NDArray[np.bool_]:
-        """Mask of rows that, with this largest entry and this sum, are probabilities."""
+    @cached_property
+    def probs(self) -> NDArray[Any]:
+        """Contiguous float32 or float64 probabilities; of logits, their softmax."""
+        probs = self.raw
+        if probs.dtype not in (np.float32, np.float64):
+            probs = probs.astype(np.float64)
+        if not self.from_logits:
+            return np.ascontiguousarray(probs)
         with np.errstate(invalid="ignore"):
+            softmax = np.ascontiguousarray(probs - probs.max(axis=1, keepdims=True))
+            np.exp(softmax, out=softmax)
+            softmax /= softmax.sum(axis=1, keepdims=True)
+        return softmax
+
+    @cached_property
+    def _likeliest(self) -> tuple[Integers, NDArray[Any], NDArray[np.bool_]]:
+        """Most likely class of each row, its probability, and whether the row holds probabilities."""
+        predicted, top = _largest(self.probs)
+        with np.errstate(invalid="ignore"):
+            total = np.einsum("ij->i", self.probs)
             sound: NDArray[np.bool_] = (top >= 0) & (np.abs(total - 1.0) <= self.tolerance)
-        return sound
+        return predicted, top, sound
 
     def largest(self) -> tuple[Integers, Floats]:
-        """Most likely class of each row and its probability, in one pass.
+        """Most likely class of each row and its probability.
 
         The first row that breaks a rule is refused; with `on_invalid="drop"` such rows have class -1.
         """
-        predicted, probability = np.empty(self.n, np.int64), np.empty(self.n)
-        for rows, block in self.blocks():
-            predicted[rows], top = _largest(block)
-            probability[rows] = np.minimum(top, 1.0)
-            valid = self._sound(top, np.einsum("ij->i", block)) & (self.labels[rows] >= 0)
-            if self.on_invalid == "raise" and not valid.all():
-                raise self.refusal(rows.start + int(np.argmin(valid)))
-            predicted[rows][~valid] = -1
-        return predicted, probability
+        predicted, top, sound = self._likeliest
+        valid = sound & (self.labels >= 0)
+        if self.on_invalid == "raise" and not valid.all():
+            raise self.refusal(int(np.argmin(valid)))
+        return np.where(valid, predicted, -1), np.minimum(top, 1.0, dtype=np.float64)
 
     def top(self) -> tuple[Rows, Integers]:
         """Confidence of each valid row as `Rows`, and the class that it is in."""
@@ -311,10 +309,10 @@ class ClassProbabilities:
 
     def _reasons(self, rows: Integers) -> Dropped:
         """Counts of rows by the first rule that each breaks."""
-        labels, block = self.labels[rows], self._probabilities(rows)
+        labels = self.labels[rows]
         rules = {
             "missing prediction": np.isnan(self.raw[rows].astype(np.float64)).any(axis=1),
-            "prediction out of range": ~self._sound(_largest(block)[1], np.einsum("ij->i", block)),
+            "prediction out of range": ~self._likeliest[2][rows],
             "missing label": labels == -1,
             "invalid label": labels == -2,
         }
@@ -334,7 +332,7 @@ class ClassProbabilities:
             message += f"row {row} has {show_value(self.given_labels[row])}."
             hint = f"Name the classes of the columns with `classes=`. {DROP}"
             return InputError(message, argument="y_true", row=row, hint=hint)
-        probs = self._probabilities(slice(row, row + 1))[0]
+        probs = self.probs[row]
         total = float(np.einsum("i->", probs))
         worst = float(probs[np.argmax(np.abs(probs - np.clip(probs, 0, 1)))])
         rule, hint = f"sum to 1 in each row; row {row} sums to {show_value(total)}", LOGITS
@@ -399,13 +397,6 @@ def sum_tolerance(y_prob: Any) -> float:
     types = [getattr(y_prob, "dtype", None), *getattr(y_prob, "dtypes", ())]
     half = any(str(one).endswith("float16") for one in types)
     return HALF_SUM_TOLERANCE if half else SUM_TOLERANCE
-
-
-def _softmax(logits: NDArray[Any]) -> NDArray[Any]:
-    with np.errstate(invalid="ignore"):
-        shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    softmax: NDArray[Any] = shifted / shifted.sum(axis=1, keepdims=True)
-    return softmax
 
 
 def _largest(block: NDArray[Any]) -> tuple[Integers, NDArray[Any]]:
@@ -531,24 +522,19 @@ def classwise(
             nodes //= 2
     log2_nodes = require_nodes(nodes).bit_length() - 1
     top, _ = matrix.top()
-    kept = np.ones(matrix.n, dtype=np.bool_)
-    if top.kept is not None:
-        kept[:] = False
-        kept[top.kept] = True
     counts, offsets = np.zeros((2, many, nodes + 1, 2), dtype=np.int64)
     sums = np.zeros((0 if weight is None else 3, many, nodes + 1, 2))
-    for rows, block in matrix.blocks(ENTRIES_PER_LARGE_BLOCK):
-        valid = kept[rows]
-        probs, labels = block[valid], matrix.labels[rows][valid]
-        if weight is None:
-            fill_classes(probs, labels, log2_nodes, counts, offsets)
-            continue
-        weights = np.ascontiguousarray(weight[rows][valid], dtype=np.float64)
+    probs, labels = matrix.probs, matrix.labels
+    if top.kept is not None:
+        probs, labels = probs[top.kept], labels[top.kept]
+    if top.weight is None:
+        fill_classes(probs, labels, log2_nodes, counts, offsets)
+    else:
         for k in range(many):
             fill_weights(
                 np.minimum(probs[:, k], 1.0, dtype=np.float64),
                 (labels == k).astype(np.float64),
-                weights,
+                top.weight,
                 log2_nodes,
                 *(table[k] for table in (counts, offsets, *sums)),
             )
@@ -604,10 +590,9 @@ def class_distributions(
     matrix = as_class_probabilities(y_true, y_prob, **options)
     top, _ = matrix.top()
     kept = np.arange(matrix.n) if top.kept is None else top.kept
-    probs = np.concatenate([block for _, block in matrix.blocks()]).astype(np.float64)
     return ClassDistributions(
         matrix.raw[kept],
-        np.minimum(probs[kept], 1.0),
+        np.minimum(matrix.probs[kept], 1.0, dtype=np.float64),
         matrix.labels[kept],
         top.weight,
         kept,

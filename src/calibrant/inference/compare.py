@@ -850,10 +850,7 @@ def _of_classes(y_true: Any, y_prob: Mapping[str, Any], cluster: Any, reading: A
         except InputError as error:
             raise error.at(group=repr(name)) from error
     first = next(iter(matrices.values()))
-    columns = {
-        name: np.minimum(np.concatenate([block for _, block in matrix.blocks()]).T, 1.0)
-        for name, matrix in matrices.items()
-    }
+    columns = {name: np.minimum(matrix.probs.T, 1.0) for name, matrix in matrices.items()}
     for place, called in enumerate(first.classes):
         probs = {name: each[place].astype(np.float64) for name, each in columns.items()}
         options = {} if first.weight is None else {"sample_weight": first.weight}

@@ -86,7 +86,7 @@ class ClassScores:
         on_invalid: Literal["raise", "drop"] = "raise",
         **_: Any,
     ) -> ClassScores:
-        """Scores of class probabilities, a block of rows at a time."""
+        """Scores of class probabilities."""
         matrix = as_class_probabilities(
             y_true,
             y_prob,
@@ -96,15 +96,14 @@ class ClassScores:
             on_invalid=on_invalid,
         )
         top, _predicted = matrix.top()
-        losses = np.empty((matrix.n, 2))
-        for rows, block in matrix.blocks():
-            spacing = np.finfo(block.dtype).eps
-            labels = np.maximum(matrix.labels[rows], 0)  # of rows that are left out, any
-            p = block[np.arange(len(labels)), labels].astype(np.float64)
-            losses[rows, 0] = -np.log(np.clip(p, spacing, 1.0))
-            losses[rows, 1] = np.einsum("ij,ij->i", block, block, dtype=np.float64) - 2.0 * p + 1.0
-        kept = losses if top.kept is None else losses[top.kept]
-        log_loss, brier = np.average(kept, axis=0, weights=top.weight).tolist()
+        kept = np.arange(matrix.n) if top.kept is None else top.kept
+        p = matrix.probs[kept, matrix.labels[kept]].astype(np.float64)
+        squares = np.einsum("ij,ij->i", matrix.probs, matrix.probs, dtype=np.float64)[kept]
+        losses = [
+            -np.log(np.clip(p, np.finfo(matrix.probs.dtype).eps, 1.0)),
+            squares - 2.0 * p + 1.0,
+        ]
+        log_loss, brier = np.average(losses, axis=1, weights=top.weight).tolist()
         return cls(log_loss, brier, top.base_rate)
 
 

@@ -169,9 +169,8 @@ def _one_against_rest(
 ) -> Iterator[Piece]:
     """Piece for each class; rows that break a rule count once, in the first."""
     valid = np.flatnonzero(predicted >= 0)
-    matrix = np.concatenate([block for _, block in rows.blocks()]) if rows.n else rows.raw
     for place, name in enumerate(rows.classes):
-        p = np.minimum(matrix[:, place].astype(np.float64), 1.0)
+        p = np.minimum(rows.probs[:, place].astype(np.float64), 1.0)
         y = (rows.labels == place).astype(np.float64)
         if place == 0:
             y = np.where(rows.labels < 0, invalid, y)
