@@ -21,10 +21,14 @@ __all__ = ["GroupDifference", "group_difference"]
 
 Floats = NDArray[np.float64]
 
-POINTS, DRAWS = 129, 1999
+POINTS = 129
+"""Predictions at which the band is worked out: a hundredth apart, or less."""
+DRAWS = 1999
+"""Null samples: p-values are resolved to 1/2000."""
 ROWS_EACH, MAX_STRATA = 4, 1024
 """Expected rows of the smaller group in a stratum: fewer have no partner, more blur the predictions."""
 NARROWEST = 0.01
+"""Least bandwidth, a share of the scale: SmoothECE of calibrated groups is smaller still."""
 FEWEST_PAIRS, FEWEST_SHARE = 4.0, 0.05
 """Effective pairs of rows near a point, and their share of the most that a point has, to show it."""
 

@@ -40,7 +40,7 @@ from calibrant.inference.projection import Projection, project
 from calibrant.io.from_data import from_data
 from calibrant.io.request import CLASS_COLUMN
 from calibrant.io.scan import sketches_of_classes
-from calibrant.measures.result_record import Record, frame_of
+from calibrant.measures.result_record import Record, frame_of, plain
 from calibrant.smoothing.curves import smooth_curves
 
 __all__ = ["Alarm", "EProcess", "GroupEvidence", "Monitor", "MonitorResult"]
@@ -51,14 +51,12 @@ INSIDE = 0.95
 """Share of its bounds that a stake may use, so that a lost bet never ruins."""
 SIZES = (0.1, 0.25, 0.6, 1.5)
 """Log-odds by which the alternatives differ from the forecasts: from hardly visible to gross."""
-LEARNT_BANDWIDTH = 0.1
-PRIOR_ROWS = 200.0
-"""Rows at no error with which the learnt alternative is shrunk towards the forecasts."""
+LEARNT_BANDWIDTH, PRIOR_ROWS = 0.1, 200.0
+"""Kernel of the learnt alternative, and the rows at no error with which it is shrunk: prior guesses."""
 NODES, CLASS_NODES = 1 << 12, 1 << 8
 """Cells on which past rows are kept, of one sample and of each class: they bound the size of the file."""
-KEPT_NAMES = MAX_CLASSES = 1000
-"""Names of batches and classes in a state, whose size must not grow without bound."""
-MAX_NAME = 200
+MOST_NAMES, MAX_NAME = 1000, 200
+"""Names of batches and of classes in a state, and their length: its size must not grow without bound."""
 CLEAR_Z = 3.0
 """Standard errors of the mean error beyond which an alarm is about its sign."""
 FORMAT, VERSION, KIND = "calibrant.monitor", 3, "the state of a monitor"
@@ -74,18 +72,19 @@ class Alternative(NamedTuple):
     direction: str
 
 
-def _alternatives() -> Iterator[Alternative]:
-    for shape in ("shift", "tilt", "wave 1", "wave 2", "wave 3", "wave 4"):
-        for size in SIZES:
-            low, high = {
-                "shift": ("under-forecasting", "over-forecasting"),
-                "tilt": ("under-confident", "over-confident"),
-            }.get(shape, ("wrong in places",) * 2)
-            yield Alternative(shape, size, low)
-            yield Alternative(shape, -size, high)
-
-
-ALTERNATIVES = tuple(_alternatives())
+_WRONG = ("wrong in places", "wrong in places")
+SHAPES = {
+    "shift": ("under-forecasting", "over-forecasting"),
+    "tilt": ("under-confident", "over-confident"),
+    **{f"wave {k}": _WRONG for k in (1, 2, 3, 4)},
+}
+"""Direction of the error where events are more frequent than the forecasts along a shape, and less."""
+ALTERNATIVES = tuple(
+    Alternative(shape, sign * size, direction)
+    for shape, directions in SHAPES.items()
+    for size in SIZES
+    for sign, direction in zip((1, -1), directions, strict=True)
+)
 BETS = len(ALTERNATIVES) + 1
 """A bet on each alternative, and one on what earlier batches showed."""
 
@@ -224,13 +223,8 @@ class EProcess:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the file."""
-        arrays = ("log_wealth", "log_best_run", "started", "errors")
-        return {
-            "looks": self.looks,
-            "highest": self.highest,
-            **{name: getattr(self, name).tolist() for name in arrays},
-            "past": json.loads(to_json(self.past)),
-        }
+        state = {name: plain(value) for name, value in vars(self).items() if name != "past"}
+        return state | {"past": json.loads(to_json(self.past))}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> EProcess:
@@ -431,7 +425,7 @@ class MonitorState:
         )
         later = replace(later, highest=max(self.highest, later.log_e_value))
         if name is not None:
-            later = replace(later, batches=(*self.batches, (name, digest))[-KEPT_NAMES:])
+            later = replace(later, batches=(*self.batches, (name, digest))[-MOST_NAMES:])
         if later.alarm is None and later.highest >= -np.log(level):
             shares = later.log_shares
             most = max(shares, key=lambda key: shares[key])
@@ -441,9 +435,9 @@ class MonitorState:
     def _stakes(self, by: str | None, new: list[Any]) -> dict[Any, float]:
         """Stakes after the coming of new classes: the wealth is divided anew."""
         before, now = len(self.processes), len(self.processes) + len(new)
-        if now > MAX_CLASSES:
+        if now > MOST_NAMES:
             raise InputError(
-                f"at most {MAX_CLASSES} groups or classes can be monitored; there are {now}.",
+                f"at most {MOST_NAMES} groups or classes can be monitored; there are {now}.",
                 argument="multiclass" if by in CLASS_VIEWS else "by",
                 hint='Of classes, monitor the confidence with `multiclass="confidence"`.',
             )
@@ -645,9 +639,9 @@ class Monitor:
         with UPDATES:
             state = self._state
             known = {*state.waiting, *dict(state.batches)}
-            if batch in known or len(state.waiting) >= KEPT_NAMES:
+            if batch in known or len(state.waiting) >= MOST_NAMES:
                 raise InputError(
-                    f"`batch` must be new, of at most {KEPT_NAMES} that wait; got {show_value(batch)}.",
+                    f"`batch` must be new, of at most {MOST_NAMES} that wait; got {show_value(batch)}.",
                     argument="batch",
                 )
             self._state = replace(state, waiting={**state.waiting, batch: made})

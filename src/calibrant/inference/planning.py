@@ -47,6 +47,7 @@ DRAWS = 1000
 NODES = 1 << 12
 """Cells of the predictions to come: finer than any bandwidth that can be planned for."""
 MAX_ROWS = 10**9
+"""Rows that nobody will have: a margin that takes more is refused."""
 Z = 1.96
 """Of the 95% intervals whose widths `validation_size` asks for."""
 
@@ -309,45 +310,38 @@ def validation_size(
     errors = {"se_log_oe": se_log_oe, "se_slope": se_slope, "se_c": se_c}
     for name, value in {**errors, "se_net_benefit": se_net_benefit}.items():
         require_number(name, value, 1e-6, 10.0)
-    oe = math.ceil((1 - prevalence) / (prevalence * se_log_oe**2) - 1e-9)
-    found: dict[str, int | None] = {
-        "slope": None
-        if log_odds is None
-        else _rows_for_slope(numbers(log_odds, "log_odds"), se_slope),
-        "c_statistic": None,
-        "net_benefit": None,
-    }
+    slope = c_rows = benefit = None
+    if log_odds is not None:
+        slope = _rows_for_slope(numbers(log_odds, "log_odds"), se_slope)
     if c_statistic is not None:
         require_share("c_statistic", c_statistic)
-        found["c_statistic"] = _rows_for_c(prevalence, c_statistic, se_c)
-    asked = {"sensitivity": sensitivity, "specificity": specificity, "threshold": threshold}
-    if any(value is not None for value in asked.values()):
-        for name, share in asked.items():
-            if share is None:
-                raise InputError(
-                    f"`{name}` is needed for net benefit, as are `sensitivity`, `specificity` and "
-                    "`threshold`.",
-                    argument=name,
-                )
+        c_rows = _rows_for_c(prevalence, c_statistic, se_c)
+    at_threshold = {"sensitivity": sensitivity, "specificity": specificity, "threshold": threshold}
+    missing = [name for name, share in at_threshold.items() if share is None]
+    if len(missing) < len(at_threshold):
+        if missing:
+            raise InputError(
+                f"`{missing[0]}` is needed for net benefit, as are {', '.join(at_threshold)}.",
+                argument=missing[0],
+            )
+        for name, share in at_threshold.items():
             require_share(name, share)
-        assert sensitivity is not None
-        assert specificity is not None
-        assert threshold is not None
-        weight = (1 - prevalence) / prevalence * threshold / (1 - threshold)
-        variance = (
-            sensitivity * (1 - sensitivity) / prevalence
-            + weight**2 * specificity * (1 - specificity) / (1 - prevalence)
-            + weight**2 * (1 - specificity) ** 2 / (prevalence * (1 - prevalence))
-        )
-        found["net_benefit"] = math.ceil(variance / se_net_benefit**2 - 1e-9)
-    rows = max([oe, *(value for value in found.values() if value is not None)])
-    return ValidationSize(
-        oe,
-        found["slope"],
-        found["c_statistic"],
-        found["net_benefit"],
-        rows,
-        math.ceil(rows * prevalence),
+        variance = _net_benefit_variance(prevalence, **at_threshold)  # type: ignore[arg-type]
+        benefit = math.ceil(variance / se_net_benefit**2 - 1e-9)
+    oe = math.ceil((1 - prevalence) / (prevalence * se_log_oe**2) - 1e-9)
+    rows = max(oe, slope or 0, c_rows or 0, benefit or 0)
+    return ValidationSize(oe, slope, c_rows, benefit, rows, math.ceil(rows * prevalence))
+
+
+def _net_benefit_variance(
+    prevalence: float, sensitivity: float, specificity: float, threshold: float
+) -> float:
+    """Variance of the standardised net benefit, times the number of rows."""
+    weight = (1 - prevalence) / prevalence * threshold / (1 - threshold)
+    return (
+        sensitivity * (1 - sensitivity) / prevalence
+        + weight**2 * specificity * (1 - specificity) / (1 - prevalence)
+        + weight**2 * (1 - specificity) ** 2 / (prevalence * (1 - prevalence))
     )
 
 
@@ -365,17 +359,12 @@ def _rows_for_slope(log_odds: Any, se: float) -> int:
 
 
 def _rows_for_c(prevalence: float, c: float, se: float) -> int:
-    """Smallest n with Newcombe's (2006, method 4) standard error of the C statistic at most `se`."""
+    """Least n with Newcombe's (2006, method 4) standard error of the C statistic at most `se`.
 
-    def error(n: float) -> float:
-        half = n / 2 - 1
-        spread = 1 + half * (1 - c) / (2 - c) + half * c / (1 + c)
-        return math.sqrt(c * (1 - c) * spread / (n * n * prevalence * (1 - prevalence)))
-
-    low, high = 1, 2
-    while error(high) > se:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if error(middle) > se else (low, middle)
-    return high
+    n² φ (1 - φ) se² = c (1 - c) (1 + (n/2 - 1) k) is a quadratic equation.
+    """
+    k = (1 - c) / (2 - c) + c / (1 + c)
+    square = prevalence * (1 - prevalence) * se**2
+    linear, constant = c * (1 - c) * k / 2, c * (1 - c) * (1 - k)
+    n = (linear + math.sqrt(linear**2 + 4 * square * constant)) / (2 * square)
+    return max(math.ceil(n - 1e-9), 2)

@@ -30,9 +30,8 @@ __all__ = ["Projected", "Projection", "project"]
 
 Floats = NDArray[np.float64]
 
-BINS = 20
-"""Bins of the reference's residuals, of equal numbers of rows, if there are 50 rows for each."""
-ROWS_PER_BIN = 50
+BINS, ROWS_PER_BIN = 20, 50
+"""Bins of the reference's residuals, of equal numbers of rows; fewer where these would have less than 50."""
 
 
 @dataclass(frozen=True)
