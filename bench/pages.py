@@ -1,4 +1,4 @@
-"""Tables and figures as dated pages: Markdown for the docs' Evidence section."""
+"""Tables as dated pages: Markdown for the docs' Evidence section."""
 
 from __future__ import annotations
 
@@ -53,21 +53,6 @@ def _is_number(cell: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A picture beside the page, by file name."""
-
-    title: str
-    file: str
-    notes: Sequence[str] = ()
-
-    def markdown(self) -> str:
-        notes = "".join(f"\n- {note}" for note in self.notes)
-        return f"## {self.title}\n\n![{self.title}]({self.file})\n" + (
-            f"{notes}\n" if notes else ""
-        )
-
-
-@dataclass(frozen=True)
 class Text:
     """A section of prose that a command worked out."""
 
@@ -86,7 +71,7 @@ class Page:
     title: str
     command: str
     lead: str
-    sections: Sequence[Table | Figure | Text]
+    sections: Sequence[Table | Text]
     versions: dict[str, str] = field(default_factory=dict)
     timed: bool = True
 

@@ -7,12 +7,8 @@ python -m bench.speed --reduced    # to 1,000,000 rows, for CI
 from __future__ import annotations
 
 import argparse
-import importlib
 import multiprocessing
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -34,7 +30,6 @@ from calibrant import Sketch, datasets
 from calibrant.measures import multiclass_error
 
 COMPARED = ("calibrant", "relplot", "scikit-learn", "netcal", "torchmetrics", "probcal", "calibre")
-NEEDED = "import numpy, pyarrow.parquet, typer; typer.run(lambda: None)"
 
 
 def costs(peer: str, sizes: Sequence[int]) -> dict[int, dict[str, Any]]:
@@ -250,31 +245,17 @@ def _diagram_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
     return (rng.random(n) < 0.12 + 0.72 * p).astype(np.int64), p
 
 
-def surfaces() -> pages.Table:
-    """The report of ten models beside its scan, and the command in a fresh process."""
+def report() -> pages.Table:
+    """The report of ten models beside its scan."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        models, one = folder / "models.parquet", folder / "one.parquet"
+        models, page = Path(name, "models.parquet"), Path(name, "report.html")
         write_models(models, 1_000_000, 10)
-        write_models(one, 1_000_000, 1)
-        page = str(folder / "report.html")
         scanned, _ = apart(_scan, str(models))
-        whole, peak = apart(_report, str(models), page)
-        size = (folder / "report.html").stat().st_size / 1e6
-        python = plain_install(folder / "plain")
-        assess, needed = fresh(python, ["-m", "calibrant", "assess", str(one)], ["-c", NEEDED])
-        help_text, typer = fresh(python, ["-m", "calibrant", "--help"], ["-c", "import typer"])
-    rows = [
-        compared("report of 10 × 1,000,000 rows", whole, "its scan alone", scanned, 4.0),
-        compared("`calibrant assess`, 1,000,000 rows", assess, f"`{NEEDED}`", needed, 2.5),
-        compared("`calibrant --help`", help_text, "`import typer`", typer, 2.0),
-    ]
-    notes = [
-        f"The report: {size:.2f} MB, made with {peak:,.0f} MB of memory. Processor time.",
-        "The command: wall-clock time of fresh processes in an ordinary install, best of nine. We compare "
-        "`assess` with an empty typer command that imports what reading the file needs.",
-    ]
-    return pages.Table("Report and command line", COMPARISON, rows, notes)
+        whole, peak = apart(_report, str(models), str(page))
+        size = page.stat().st_size / 1e6
+    rows = [compared("report of 10 × 1,000,000 rows", whole, "its scan alone", scanned, 4.0)]
+    note = f"The page: {size:.2f} MB, made with {peak:,.0f} MB of memory. Processor time."
+    return pages.Table("Report", COMPARISON, rows, [note])
 
 
 def write_models(path: Path, rows: int, models: int) -> None:
@@ -295,37 +276,6 @@ def _scan(source: str) -> object:
 
 def _report(source: str, page: str) -> object:
     return calibrant.report(_scan(source), title="Ten models").save(page)
-
-
-def plain_install(folder: Path) -> str:
-    """A Python with calibrant as a wheel installs it, and all other packages from here.
-
-    An editable install, as a checkout has it, would look at its build at every start.
-    """
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    python = folder / "bin" / "python"
-    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    site = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
-    (site / "others.pth").write_text("\n".join(path for path in sys.path if "-packages" in path))
-    source = Path(calibrant.__file__).parent
-    shutil.copytree(source, site / "calibrant", ignore=shutil.ignore_patterns("__pycache__"))
-    compiled = [path.relative_to(source).with_suffix("") for path in source.rglob("*.pyx")]
-    for module in (Path("_cython"), *compiled):
-        built = importlib.import_module(".".join(("calibrant", *module.parts))).__file__
-        shutil.copy(built, site / "calibrant" / module.parent)
-    subprocess.run([python, "-m", "compileall", "-q", site / "calibrant"], check=True)
-    return str(python)
-
-
-def fresh(python: str, *commands: list[str]) -> list[float]:
-    """Wall-clock seconds of each command in a fresh process, by turns, best of nine."""
-    best = [np.inf] * len(commands)
-    for _ in range(9):
-        for k, words in enumerate(commands):
-            start = time.perf_counter()
-            subprocess.run([python, *words], check=True, capture_output=True)
-            best[k] = min(best[k], time.perf_counter() - start)
-    return best
 
 
 def main() -> None:
@@ -349,7 +299,7 @@ def main() -> None:
             *groups(reduced=reduced),
             classes(),
             diagrams(powers),
-            surfaces(),
+            report(),
         ],
         versions,
     )

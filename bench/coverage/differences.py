@@ -1,4 +1,4 @@
-"""Comparisons, groups, pooling and bands: size, power and coverage.
+"""Comparisons, groups and pooling: size, power and coverage.
 
 python -m bench.coverage.differences [SAMPLES]    # of each cell, 1,000 unless told; prints the tables
 
@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 
 import calibrant as cal
 from bench import pages
-from calibrant.data.points import as_points
 from calibrant.data.sketch import Sketch
 from calibrant.inference.group_difference import group_difference
 from calibrant.inference.random_effects import random_effects
-from calibrant.plotting.neighborhoods import curve_of
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -160,21 +158,6 @@ def pooled(rng: Generator, name: str, n: int) -> list[float]:
     ]  # fmt: skip
 
 
-def bands(rng: Generator, name: str, n: int) -> list[float]:
-    """Share of the points of the curve whose bands hold the mean chance of their neighbourhood."""
-    p, chance = POPULATIONS[name](rng, n)
-    y, calibrated = (rng.random(n) < chance).astype(int), (rng.random(n) < p).astype(int)
-    bandwidth = cal.smooth_ece(y, p)
-    own = curve_of(as_points(y, p), bandwidth, widen=True, confidence=0.95)
-    truth = curve_of(as_points(chance, p, labels="soft"), bandwidth, widen=True, confidence=0.95)
-    bandwidth = cal.smooth_ece(calibrated, p)
-    null = curve_of(as_points(calibrated, p), bandwidth, widen=True, confidence=0.95)
-    shown = own.drawn & truth.drawn
-    inside = (own.low <= truth.observed + 1e-9) & (truth.observed - 1e-9 <= own.high)
-    stays = (null.consistency_low <= null.observed) & (null.observed <= null.consistency_high)
-    return [float(inside[shown].mean()), float(stays[null.drawn].mean())]
-
-
 def _each(populations: Any, *sizes: int) -> list[tuple[str, int]]:
     return [(name, n) for n in sizes for name in populations]
 
@@ -222,14 +205,6 @@ STUDIES = (
         ("found miscalibrated", "found to differ", "coverage of groups' intervals"),
         "n: rows in each group. The last column is the mean share of groups whose interval contains the "
         "truth.",
-    ),
-    Study(
-        "95% bands for the smoothed curve",
-        bands,
-        _each(POPULATIONS, 300, 3_000),
-        ("confidence band", "consistency band"),
-        "Share of the points of the curve that are inside, on average. The truth is the mean chance of "
-        "the rows in each neighbourhood; for the consistency band, outcomes are calibrated.",
     ),
 )
 

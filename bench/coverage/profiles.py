@@ -33,7 +33,6 @@ from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample
 from calibrant.profiles import clinical, weather
 from calibrant.profiles.clinical import gap_quantiles
-from calibrant.profiles.credit import pluto_tasche
 from calibrant.profiles.logistic import calibration_intercept, calibration_slope
 
 Floats = NDArray[np.float64]
@@ -43,7 +42,6 @@ CONFIDENCE, PROMISE, ERRORS = 0.95, 0.93, 3.0
 RUNS, REDUCED_RUNS, CHUNK = 1_000, 50, 25
 THRESHOLDS, CURVE = (0.1, 0.2, 0.5), np.arange(1, 20) / 20.0
 CLUSTER, POINTS, ATTEMPTS = 4, 40_001, 5_000
-GRADES = ((100, 400, 300), (0.001, 0.003, 0.01))
 
 
 @dataclass(frozen=True)
@@ -333,15 +331,6 @@ def share(row: Floats | None) -> str:
     return "–" if row is None or row[1] == 0 else f"{row[0] / row[1]:.3f}"
 
 
-def upper_bounds(runs: int) -> list[list[str]]:
-    """Coverage of Pluto and Tasche's bounds of the rates of grades."""
-    n, rates = GRADES
-    defaults = np.random.default_rng(crc32(b"grades")).binomial(n, rates, (runs, len(n)))
-    held = np.mean([pluto_tasche(n, row, CONFIDENCE) >= rates for row in defaults], axis=0)
-    rows = zip(rates, n, held, strict=True)
-    return [[f"rate {rate:g}, {size} rows", f"{one:.3f}"] for rate, size, one in rows]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reduced", action="store_true", help="fewer cells and runs, for CI")
@@ -380,9 +369,6 @@ def main() -> int:
                 "decides prediction and outcome. With fewer than 20 clusters the sandwich estimate of the "
                 "variance is too small, and a note in the profile says so."
             ],
-        ),
-        pages.Table(
-            "Pluto and Tasche's upper bounds at 95%", ["grade", "covered"], upper_bounds(20_000)
         ),
         pages.Table(
             "Exceptions of the clinical profile",

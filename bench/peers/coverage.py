@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench import pages
 from bench.exact import exact_smooth_ece
-from bench.peers import populations
 from bench.peers.adapters import PEERS
 from bench.peers.asking import NoAnswer, ask
 from calibrant import datasets
 
+Floats = NDArray[np.float64]
 SHAPES = ("calibrated", "overconfident", "sine")
 ROWS = 500
 COVERS = 0.93
@@ -31,7 +32,28 @@ def population(name: str, shape: str) -> float:
     smooth = PEERS[name].target == "smooth"
     rows = 30_000 if smooth else 300_000
     p = (np.arange(rows) + 0.5) / rows
-    return exact_smooth_ece(truth(p), p) if smooth else populations.values(name, [(p, truth(p))])[0]
+    return exact_smooth_ece(truth(p), p) if smooth else own_value(name, p, truth(p))
+
+
+def own_value(peer: str, p: Floats, chance: Floats) -> float:
+    """The peer's measure of a population: equally likely predictions in order, and the chance at each."""
+    with tempfile.TemporaryDirectory() as folder:
+        p_file, y_file = Path(folder, "p.npy"), Path(folder, "y.npy")
+        np.save(p_file, p[None])
+        np.save(y_file, even_outcomes(chance)[None])
+        found = ask(peer, "target of intervals", p=str(p_file), y=str(y_file))
+    return float(found["values"][0])
+
+
+def even_outcomes(chance: Floats) -> NDArray[np.int64]:
+    """Outcomes as even as they can be: in any run of rows they miss the chances by less than one.
+
+    Examples
+    --------
+    >>> even_outcomes(np.full(8, 0.25))
+    array([0, 0, 0, 1, 0, 0, 0, 1])
+    """
+    return np.diff(np.floor(np.cumsum(chance)), prepend=0.0).astype(np.int64)
 
 
 def study(samples: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from bench.contact_sheet import several, synthetic
+from docs.contact_sheet import several, synthetic
 from matplotlib.image import imread, imsave
 from scipy.ndimage import gaussian_filter
 

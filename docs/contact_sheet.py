@@ -1,7 +1,7 @@
 """The default picture of 25 samples, on one page: real models, small and large samples, odd predictions.
 
-python -m bench.contact_sheet             # writes docs/images/contact-sheet.png
-python -m bench.contact_sheet --to DIR    # and each picture as a file of its own
+python docs/contact_sheet.py             # writes docs/images/contact-sheet.png
+python docs/contact_sheet.py --to DIR    # and each picture as a file of its own
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import calibrant as cal
 from calibrant.plotting.diagrams import Diagrams
 
 Sample = tuple[NDArray[Any], NDArray[np.float64]]
-SHEET = Path(__file__).parents[1] / "docs" / "images" / "contact-sheet.png"
+SHEET = Path(__file__).parent / "images" / "contact-sheet.png"
 COLUMNS = 5
 DPI = 64
 
