@@ -114,3 +114,31 @@ def test_bad_input():
     many = {"p": X["p"], **{f"c{k}": np.random.default_rng(k).normal(size=200) for k in range(12)}}
     with refused("by"):
         GroupRecalibrator(y_prob="p", n_bins=8).fit(many, y)
+
+
+def test_a_number_is_followed_in_more_intervals_than_its_rows_could_tell_apart():
+    """Steps between intervals are shrunk: a straight error along a number goes, and no more is added."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"p": np.full(3000, 0.4), "age": rng.uniform(20, 90, 3000)})
+
+    def truth(rows):
+        return expit(logit(rows["p"]) + (rows["age"] - 55) / 50)
+
+    y = rng.random(3000) < truth(X)
+    made = GroupRecalibrator(by=["age"], y_prob="p", n_bins=60, recalibrator="none").fit(X, y)
+    T = pd.DataFrame({"p": np.full(71, 0.4), "age": np.arange(20.0, 91.0)})
+    assert np.abs(made.transform(T) - truth(T)).max() < 0.08
+    alone = [(y[k] - 0.4).mean() for k in X.groupby(pd.qcut(X["age"], 60)).indices.values()]
+    noise = np.abs(np.array(alone) - (truth(X) - 0.4).groupby(pd.qcut(X["age"], 60)).mean()).max()
+    assert noise > 0.12  # of 50 rows each
+
+
+def test_columns_with_many_empty_crossings():
+    """Crossings without rows have no effect and cost nothing."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 45, 4000)
+    X = {"p": rng.uniform(0.2, 0.8, 4000), "a": a.astype(str), "b": (a % 40).astype(str)}
+    y = rng.random(4000) < X["p"] + np.where(a % 2, 0.1, -0.1)
+    effects = GroupRecalibrator(y_prob="p").fit(X, y).effects_
+    assert len(effects) == 45 + 40 + 45 * 40
+    assert effects["a 1 and b 2"] == (0.0, 0.0)
