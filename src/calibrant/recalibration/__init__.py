@@ -21,7 +21,6 @@ if (
     from calibrant.recalibration.isotonic import *
     from calibrant.recalibration.learned_map import *
     from calibrant.recalibration.parametric import *
-    from calibrant.recalibration.prior_shift import *
     from calibrant.recalibration.randomized import *
     from calibrant.recalibration.scaling import *
     from calibrant.recalibration.smooth import *

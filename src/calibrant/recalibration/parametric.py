@@ -1,4 +1,4 @@
-"""Recalibration maps with few parameters: Platt scaling, temperature, beta, offset, and no change."""
+"""Recalibration maps with few parameters: Platt scaling, temperature, beta, shifts, and no change."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
-from calibrant._arguments import require_number
+from calibrant._arguments import require_number, require_share
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.points import Points
 from calibrant.data.sketches import is_summed
+from calibrant.errors import InputError
 from calibrant.recalibration.learned_map import (
     FitOptions,
     Floats,
@@ -27,10 +29,13 @@ __all__ = [
     "IdentityRecalibrator",
     "OffsetRecalibrator",
     "PlattRecalibrator",
+    "PriorShift",
     "TemperatureRecalibrator",
 ]
 
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
+RATES = 1e-9, 1.0 - 1e-9
+"""Event rates between which an unknown one is sought."""
 SMALLEST_SLOPE = 1e-6
 """Slope of a temperature where the outcomes run against the predictions: all become ½."""
 
@@ -199,8 +204,54 @@ class BetaRecalibrator(LogisticMap):
         return [low, -high, np.ones_like(low)]
 
 
+class ShiftMap(Recalibrator):
+    """Map that adds one number to the log-odds, which rows without outcomes may tell."""
+
+    n_parameters = 1
+
+    def fit(
+        self,
+        y_prob: Any,
+        y_true: Any = None,
+        sample_weight: Any = None,
+        **options: Unpack[FitOptions],
+    ) -> Self:
+        """Learn the shift; `y_true` may be left out where the parameters tell the event rate.
+
+        Parameters
+        ----------
+        y_prob, y_true, sample_weight, **options
+            As for every map.
+        """
+        labelled = y_true is not None or is_summed(y_prob)
+        if self._learned_from_outcomes(labelled):
+            return super().fit(y_prob, y_true, sample_weight, **options)
+        if not labelled:
+            y_true = np.zeros(checked_probabilities(y_prob).size)
+        points = Training.of(y_prob, y_true, sample_weight, options).points
+        self._set_state(self._shift(points, labelled), 1)
+        return self
+
+    def _learn(self, training: Training) -> State:
+        return self._shift(training.points, True)
+
+    @abstractmethod
+    def _learned_from_outcomes(self, labelled: bool) -> bool:
+        """True where `fit` needs rows of both outcomes; refuses parameters that are wrong."""
+
+    @abstractmethod
+    def _shift(self, points: Points, labelled: bool) -> State:
+        """Fitted attributes; outcomes are unknown unless `labelled`."""
+
+    def _apply(self, p: Floats, state: State) -> Floats:
+        return expit(log_odds(p) + state["offset"])
+
+    def _formula(self, state: State) -> str:
+        return f"low - high + {state['offset']!r}"
+
+
 @register("offset")
-class OffsetRecalibrator(Recalibrator):
+class OffsetRecalibrator(ShiftMap):
     """Calibration in the large: logit p' = logit p + offset, so that the mean prediction is right.
 
     Parameters
@@ -217,31 +268,18 @@ class OffsetRecalibrator(Recalibrator):
     """
 
     parts: ClassVar[Parts] = {"offset": float}
-    n_parameters = 1
 
     def __init__(self, target_mean: float | None = None) -> None:
         self.target_mean = target_mean
 
-    def fit(
-        self,
-        y_prob: Any,
-        y_true: Any = None,
-        sample_weight: Any = None,
-        **options: Unpack[FitOptions],
-    ) -> Self:
-        """Learn the offset; without `y_true` where `target_mean` was given."""
-        if self.target_mean is None:
-            return super().fit(y_prob, y_true, sample_weight, **options)
-        require_number("target_mean", self.target_mean, 0.0, BELOW_ONE)
-        if y_true is None and not is_summed(y_prob):
-            y_true = np.zeros(checked_probabilities(y_prob).size)
-        self._set_state(self._learn(Training.of(y_prob, y_true, sample_weight, options)), 1)
-        return self
+    def _learned_from_outcomes(self, labelled: bool) -> bool:
+        if self.target_mean is not None:
+            require_number("target_mean", self.target_mean, 0.0, BELOW_ONE)
+        return self.target_mean is None
 
-    def _learn(self, training: Training) -> State:
+    def _shift(self, points: Points, labelled: bool) -> State:
         from scipy.optimize import brentq
 
-        points = training.points
         target = points.base_rate if self.target_mean is None else self.target_mean
         weight, x = over_outcomes(points.mass) / points.total, log_odds(points.p)
 
@@ -250,8 +288,79 @@ class OffsetRecalibrator(Recalibrator):
 
         return {"offset": float(brentq(excess, -800.0, 800.0, xtol=1e-13))}
 
-    def _apply(self, p: Floats, state: State) -> Floats:
-        return expit(log_odds(p) + state["offset"])
 
-    def _formula(self, state: State) -> str:
-        return f"low - high + {state['offset']!r}"
+@register("prior-shift")
+class PriorShift(ShiftMap):
+    """Prior shift: logit p' = logit p + logit(new rate) - logit(old rate).
+
+    Parameters
+    ----------
+    from_rate : float, optional
+        Event rate for which the predictions are calibrated; by default their mean in `fit`.
+    to_rate : float, optional
+        Event rate now. By default `fit` estimates it: from the outcomes if there are any, else by the EM
+        algorithm from the predictions alone.
+
+    Attributes
+    ----------
+    rate_ : float
+        Event rate now, given or estimated.
+
+    References
+    ----------
+    Saerens, Latinne and Decaestecker, *Adjusting the outputs of a classifier to new a priori probabilities*,
+    2002.
+
+    Examples
+    --------
+    >>> float(1 / PriorShift(from_rate=0.5, to_rate=0.1).fit([0.3]).transform([0.3])[0])
+    22.0
+    """
+
+    parts: ClassVar[Parts] = {"offset": float, "rate": float}
+
+    def __init__(self, from_rate: float | None = None, to_rate: float | None = None) -> None:
+        self.from_rate = from_rate
+        self.to_rate = to_rate
+
+    def _learned_from_outcomes(self, labelled: bool) -> bool:
+        for name, rate in (("from_rate", self.from_rate), ("to_rate", self.to_rate)):
+            if rate is not None:
+                require_share(name, rate)
+        if not labelled and self.from_rate is None:
+            raise InputError(
+                "`from_rate` is needed without outcomes: the rate for which predictions are calibrated.",
+                argument="from_rate",
+            )
+        return False
+
+    def _shift(self, points: Points, labelled: bool) -> State:
+        weight = over_outcomes(points.mass) / points.total
+        old = float(weight @ points.p) if self.from_rate is None else self.from_rate
+        if not 0.0 < old < 1.0:
+            raise InputError(f"`y_prob` must not be {old:g} everywhere.", argument="y_prob")
+        new = self.to_rate
+        if new is None:
+            known = float(np.clip(points.base_rate, *RATES))
+            new = known if labelled else _rate_by_em(points.p, weight, old)
+        offset = float(log_odds(np.array([new]))[0] - log_odds(np.array([old]))[0])
+        return {"offset": offset, "rate": float(new)}
+
+
+def _rate_by_em(p: Floats, weight: Floats, old: float) -> float:
+    """Maximum-likelihood event rate of unlabelled predictions that are calibrated at the rate `old`.
+
+    The EM step replaces the rate by the mean of the shifted predictions; its fixed point is the root of the
+    score, which falls with the rate.
+    """
+    from scipy.optimize import brentq
+
+    event, other = p / old, (1.0 - p) / (1.0 - old)  # likelihoods of the two outcomes
+
+    def score(rate: float) -> float:
+        return float(weight @ ((event - other) / (rate * event + (1.0 - rate) * other)))
+
+    low, high = RATES
+    if score(low) <= 0.0:
+        return low
+    return high if score(high) >= 0.0 else float(brentq(score, low, high, xtol=1e-12))

@@ -21,7 +21,6 @@ __all__ = ["StructuredScaling", "TemperatureScaling", "VectorScaling"]
 FARTHEST = 30.0
 """The logarithm of a slope, of logits of size 1, stays within this of 0 where no slope is the best."""
 ENTRIES_PER_BLOCK = 1 << 20
-ENTRIES_TO_START = 1 << 18
 STEEPEST = 1e-4
 """The largest gradient of a likelihood that counts as maximised."""
 
@@ -364,37 +363,24 @@ class ClassRows(NamedTuple):
 
 
 def best_slope(rows: ClassRows) -> float:
-    """Inverse temperature: Newton's method from the best slope of a few rows, a bracket around it."""
+    """Inverse temperature of greatest likelihood: root of its derivative."""
     from scipy.optimize import brentq
 
-    n, k = rows.logits.shape
     size, ahead, mean = _gaps(rows)
     if mean >= 0.0:  # the outcomes do not follow the logits at all
         return float(np.exp(-FARTHEST)) / size if ahead else 1.0 / size
     if not ahead:  # the largest logit is never wrong
         return float(np.exp(FARTHEST)) / size
-    step = -(-n * k // ENTRIES_TO_START)
-    few = rows._replace(
-        logits=rows.logits[::step], labels=rows.labels[::step], weight=rows.weight[::step]
-    )
 
-    def gradient(log_slope: float) -> float:
-        return _derivatives(float(np.exp(log_slope)), few, size)[0]
+    def derivative(log_slope: float) -> float:
+        slope, total = np.exp(log_slope), 0.0
+        for gaps, weight in _blocks(rows, size):
+            chance = slope * gaps
+            chance = np.exp(chance - chance.max(axis=1, keepdims=True))
+            total += float(weight @ (np.einsum("ij,ij->i", chance, gaps) / chance.sum(axis=1)))
+        return total
 
-    low, high = -FARTHEST, FARTHEST
-    root = brentq(gradient, low, high, xtol=1e-6) if gradient(low) < 0 < gradient(high) else 0.0
-    for _ in range(200):
-        slope = float(np.exp(root))
-        steepness, curvature = _derivatives(slope, rows, size)
-        low, high = (root, high) if steepness < 0.0 else (low, root)
-        moved = slope - steepness / curvature if curvature > 0.0 else 0.0
-        ahead_of = float(np.log(moved)) if moved > 0.0 else -np.inf
-        if not low <= ahead_of <= high:
-            ahead_of = 0.5 * (low + high)
-        moved_by, root = abs(ahead_of - root), ahead_of
-        if moved_by < 1e-7:  # the next step would be the square of this
-            break
-    return float(np.exp(root)) / size
+    return float(np.exp(brentq(derivative, -FARTHEST, FARTHEST, xtol=1e-13))) / size
 
 
 def _blocks(rows: ClassRows, unit: float) -> Iterator[tuple[Floats, Floats]]:
@@ -405,35 +391,17 @@ def _blocks(rows: ClassRows, unit: float) -> Iterator[tuple[Floats, Floats]]:
         labels = rows.labels[start : start + step]
         gaps = rows.logits[start : start + step].astype(np.float64)
         gaps -= gaps[np.arange(labels.size), labels, None]
-        gaps /= unit
-        yield gaps, rows.weight[start : start + step]
+        yield gaps / unit, rows.weight[start : start + step]
 
 
 def _gaps(rows: ClassRows) -> tuple[float, bool, float]:
     """Root mean square of the gaps, whether any is above 0, and their mean over classes."""
-    most, largest = 0.0, 0.0
-    for gaps, _ in _blocks(rows, 1.0):
-        most, largest = max(most, float(np.abs(gaps).max())), max(largest, float(gaps.max()))
+    most = max(float(np.abs(gaps).max()) for gaps, _ in _blocks(rows, 1.0))
     if most < np.finfo(np.float64).tiny:
         return 1.0, False, 0.0
-    squares, mean = 0.0, 0.0
+    squares, mean, largest = 0.0, 0.0, 0.0
     for gaps, weight in _blocks(rows, most):
+        largest = max(largest, float(gaps.max()))
         squares += float(np.einsum("ij,ij->", gaps, gaps))
         mean += float(weight @ gaps.mean(axis=1))
     return most * float(np.sqrt(squares / rows.logits.size)), largest > 0.0, mean
-
-
-def _derivatives(slope: float, rows: ClassRows, unit: float) -> tuple[float, float]:
-    """First and second derivative of the mean log loss by the slope: one pass of `exp`."""
-    gradient = curvature = 0.0
-    for gaps, weight in _blocks(rows, unit):
-        chance = slope * gaps
-        chance -= chance.max(axis=1, keepdims=True)
-        np.exp(chance, out=chance)
-        total = chance.sum(axis=1)
-        mean = np.einsum("ij,ij->i", chance, gaps) / total
-        gaps -= mean[:, None]
-        spread = np.einsum("ij,ij,ij->i", chance, gaps, gaps) / total
-        gradient += float(weight @ mean)
-        curvature += float(weight @ spread)
-    return gradient, curvature
