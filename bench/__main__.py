@@ -31,6 +31,7 @@ WHOLE = (
     "scans",
     "repair",
     "peers.maps",
+    "peers.group_maps",
 )
 REDUCED = (
     "paper",
@@ -45,7 +46,7 @@ REDUCED = (
 )
 
 ORDER = ("paper", "peers", "measures", "coverage", "profiles", "certify", "groups", "speed", "scans",
-         "repair", "maps")  # fmt: skip
+         "repair", "maps", "group-maps")  # fmt: skip
 """Pages on the front page."""
 
 

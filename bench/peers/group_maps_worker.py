@@ -1,4 +1,4 @@
-"""MCGrad's predictions, for `groups.py`: runs inside its environment. Takes a folder of questions."""
+"""MCGrad's predictions, for `group_maps.py`: runs inside its environment. Takes a folder of questions."""
 
 from __future__ import annotations
 

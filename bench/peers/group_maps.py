@@ -1,7 +1,7 @@
 """Recalibration by group: the worst group on rows held out, beside MCGrad's.
 
-python -m bench.peers.groups            # makes the environment "mcgrad" first, if it is not there
-python -m bench.peers.groups --halves 8 --seed 100    # other halves, other draws
+python -m bench.peers.group_maps            # makes the environment "mcgrad" first, if it is not there
+python -m bench.peers.group_maps --halves 8 --seed 100    # other halves, other draws
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from calibrant import datasets, smooth_ece
 from calibrant.recalibration import GroupRecalibrator
 from calibrant.recalibration.effect import log_losses
 
-WORKER = Path(__file__).with_name("groups_worker.py")
+WORKER = Path(__file__).with_name("group_maps_worker.py")
 HALVES = 4
 LEAST = 50
 """Rows of a group, in the held-out half, whose error is looked at."""
@@ -317,9 +317,9 @@ def page(found: list[Found]) -> pages.Page:
     ]
     table = pages.Table("The worst group", [*header, "worse than the base map"], rows, notes)
     return pages.Page(
-        "groups",
+        "group-maps",
         "Recalibration by group",
-        "python -m bench.peers.groups",
+        "python -m bench.peers.group_maps",
         "`GroupRecalibrator` and MCGrad fitted to the same rows with the same columns, both with their "
         "defaults, and judged on other rows.",
         [table],
@@ -340,7 +340,7 @@ def main() -> None:
     found = [
         measured(name, halves, [next(answers) for _ in halves]) for name, halves in every.items()
     ]
-    pages.save("groups", [asdict(one) for one in found])
+    pages.save("group-maps", [asdict(one) for one in found])
     made = page(found)
     if options.seed == 0:
         made.write(pages.EVIDENCE)
