@@ -132,7 +132,7 @@ def group_difference(
     if both.weighted:
         near = np.exp(-0.5 * np.square((place[:, None] - place) * (length / bandwidth)))
         rate = (near @ (events_a + events_b)) / (near @ (a + b))
-        spread_a, spread_b = (_variance(*own, rate) for own in zip(sums[1], sums[2], strict=True))
+        spread_a, spread_b = (_variance(own, rate) for own in sums.transpose(1, 0, 2, 3))
         variance = (b**2 * spread_a + a**2 * spread_b) / rows**2
         draws = rng.standard_normal((DRAWS, size)) * np.sqrt(variance)
     else:
@@ -194,8 +194,8 @@ def _strata(both: Sketch, smaller: int, width: float) -> NDArray[np.intp]:
     return np.concatenate([[0], np.cumsum(starts)])
 
 
-def _variance(weights: Floats, squared: Floats, rate: Floats) -> Floats:
+def _variance(sums: Floats, rate: Floats) -> Floats:
     """Variance of Σ w (y - rate) in each stratum, with weights that may depend on the outcome."""
-    omega = design_effects(weights, squared, rate)
+    omega = design_effects((sums[0], sums[1], sums[2]), rate)
     spread = (1.0 - rate) * omega[:, 1] + rate * omega[:, 0]
-    return np.asarray(expected_weights(weights, omega, rate) * rate * (1.0 - rate) * spread)
+    return np.asarray(expected_weights(sums[1], omega, rate) * rate * (1.0 - rate) * spread)

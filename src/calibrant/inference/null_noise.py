@@ -61,9 +61,11 @@ MOST_SIGNS = 1024
 """Clusters. Of more, sums with random signs are normal, and are drawn so from their covariance."""
 MANY_SURPRISES = 40.0
 """Fewest with which the signs of residuals know the variance; see `null_variances`."""
-NEAR, NEAR_ROWS, NEAR_CELLS = 0.1, 10.0, 64
-"""A row's weight is that of the rows of its label within this distance of predictions, shrunk by so many rows
-towards all rows: wide and few, as weights hardly depend on f beyond their label. And the grid for it."""
+NEAR, NEAR_CELLS = 0.1, 64
+"""Rows within this distance of predictions tell what a row weighs: wide, as weights hardly depend on f beyond
+their label. And the grid for it."""
+CLEAR = 4.0
+"""z² of two standard errors, up to which a difference of the weights of the labels is chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +339,7 @@ def null_moments(sketch: Sketch, f: Floats) -> tuple[Floats, Floats]:
     squared = sketch.squared_weights
     if is_soft(sketch):
         return (over_outcomes(squared) + 2.0 * cross_weights(sketch)) * chance, np.zeros(f.size)
-    omega = design_effects(weights, squared, f)
+    omega = design_effects((sketch.counts, weights, squared), f)
     event, other = (1.0 - f) * omega[:, 1], f * omega[:, 0]
     rows = expected_weights(weights, omega, f) * chance
     return rows * (event + other), rows * (event**2 + other**2)
@@ -350,27 +352,38 @@ def observed_variance(sketch: Sketch, f: Floats) -> Floats:
     return np.asarray(np.maximum(seen - 2.0 * cross_weights(sketch) * chance, 0.0))
 
 
-def design_effects(weights: Floats, squared: Floats, f: Floats) -> Floats:
-    """ω = Σw² / Σw of the rows of each label near each prediction, [m, 2], shrunk towards all rows near it.
+def design_effects(sums: tuple[Floats, Floats, Floats], f: Floats) -> Floats:
+    """ω = Σw² / Σw of the rows of each label near each prediction, [m, 2]: the weight of a typical one.
 
-    It is the weight that a typical row of this label has: n ω / Σw is Kish's design effect.
+    n ω / Σw is Kish's design effect. A label's own ω is that of all rows near it unless the mean weights of
+    the two labels differ there: with z their standardised difference, it is moved by the positive part of
+    1 - c / z² from that of all rows to its own (shrinkage of James and Stein). Where one row in a hundred
+    weighs a hundred and few rows are events, there may be no heavy event by chance, and their own ω would
+    be that of light rows.
+
+    Parameters
+    ----------
+    sums : float64[m, 2], float64[m, 2], float64[m, 2]
+        Number of rows, Σw and Σw² in each cell by label.
+    f : float64[m]
+        Prediction of each cell.
     """
     near, centre = _near_cells()
     at = np.minimum((f * NEAR_CELLS).astype(np.int64), NEAR_CELLS - 1)
-
-    def summed(values: Floats, kernel: Floats) -> Floats:
-        return np.asarray(kernel @ np.bincount(at, values, NEAR_CELLS))
-
-    one = [summed(weights[:, label], near) for label in (0, 1)]
-    two = [summed(squared[:, label], near) for label in (0, 1)]
-    every = (two[0] + two[1]) / np.maximum(one[0] + one[1], 1e-300)
-    omega = np.empty((f.size, 2))
-    for label in (0, 1):
-        local = two[label] / np.maximum(one[label], 1e-300)
-        rows = one[label] ** 2 / np.maximum(summed(squared[:, label], near**2), 1e-300)
-        shrunk = np.maximum((rows * local + NEAR_ROWS * every) / (rows + NEAR_ROWS), local)
-        omega[:, label] = np.interp(f, centre, shrunk)
-    return np.maximum(omega, 1e-300)
+    rows, one, two = (
+        near @ np.stack([np.bincount(at, each[:, k], NEAR_CELLS) for k in (0, 1)], axis=1)
+        for each in sums
+    )
+    many, weight, square = (np.maximum(each.sum(axis=1), 1e-300) for each in (rows, one, two))
+    own, every = two / np.maximum(one, 1e-300), square / weight
+    # The difference of mean weights, and its variance if the rows of both labels have weights of one law.
+    rows = np.maximum(rows, 1e-100)
+    difference = one[:, 1] / rows[:, 1] - one[:, 0] / rows[:, 0]
+    variance = np.maximum(square / many - (weight / many) ** 2, 0.0) * (1.0 / rows).sum(axis=1)
+    differs = np.maximum(1.0 - CLEAR * variance / np.maximum(difference**2, 1e-300), 0.0)
+    differs *= np.minimum(rows.min(axis=1), 1.0)  # less than one row nearby tells nothing
+    omega = np.maximum(every[:, None] + differs[:, None] * (own - every[:, None]), own)
+    return np.maximum(np.stack([np.interp(f, centre, each) for each in omega.T], axis=1), 1e-300)
 
 
 @cache

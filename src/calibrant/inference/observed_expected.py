@@ -96,7 +96,11 @@ def observed_expected(
     if expected <= 0.0:
         return Ratio(math.nan if observed == 0.0 else math.inf, 0.0, math.inf, confidence)
     ratio, squares = observed / expected, float(squared.sum() + 2.0 * cross.sum())
-    omega = design_effects(weights, squared, f) if sketch.weighted else np.ones((f.size, 2))
+    omega = (
+        design_effects((sketch.counts, weights, squared), f)
+        if sketch.weighted
+        else np.ones((f.size, 2))
+    )
     rows = over_outcomes(weights / omega)
 
     def bernoulli(rho: float) -> float:

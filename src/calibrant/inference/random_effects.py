@@ -174,7 +174,7 @@ def _moments(groups: Stacked) -> tuple[Floats, Floats, Floats, float]:
     expected, variance = mass, null_moments(cells, f)[0]
     fourth = squared**2 / np.maximum(rows, 1) * chance * (1.0 - 6.0 * chance)  # of binomial numbers
     if cells.weighted and not is_soft(cells):
-        omega = design_effects(weights, cells.squared_weights, f)
+        omega = design_effects((cells.counts, weights, cells.squared_weights), f)
         expected = expected_weights(weights, omega, f)
         jumps = omega * np.stack([f, 1.0 - f], axis=1)
         fourth = expected * chance * (jumps**3).sum(axis=1)  # of Poisson numbers of both outcomes
