@@ -352,7 +352,7 @@ def observed_variance(sketch: Sketch, f: Floats) -> Floats:
     return np.asarray(np.maximum(seen - 2.0 * cross_weights(sketch) * chance, 0.0))
 
 
-def design_effects(sums: tuple[Floats, Floats, Floats], f: Floats) -> Floats:
+def design_effects(sums: tuple[Integers | Floats, Floats, Floats], f: Floats) -> Floats:
     """ω = Σw² / Σw of the rows of each label near each prediction, [m, 2]: the weight of a typical one.
 
     n ω / Σw is Kish's design effect. A label's own ω is that of all rows near it unless the mean weights of
@@ -363,7 +363,7 @@ def design_effects(sums: tuple[Floats, Floats, Floats], f: Floats) -> Floats:
 
     Parameters
     ----------
-    sums : float64[m, 2], float64[m, 2], float64[m, 2]
+    sums : three arrays [m, 2]
         Number of rows, Σw and Σw² in each cell by label.
     f : float64[m]
         Prediction of each cell.
@@ -383,7 +383,8 @@ def design_effects(sums: tuple[Floats, Floats, Floats], f: Floats) -> Floats:
     differs = np.maximum(1.0 - CLEAR * variance / np.maximum(difference**2, 1e-300), 0.0)
     differs *= np.minimum(rows.min(axis=1), 1.0)  # less than one row nearby tells nothing
     omega = np.maximum(every[:, None] + differs[:, None] * (own - every[:, None]), own)
-    return np.maximum(np.stack([np.interp(f, centre, each) for each in omega.T], axis=1), 1e-300)
+    at_cells = np.stack([np.interp(f, centre, each) for each in omega.T], axis=1)
+    return np.asarray(np.maximum(at_cells, 1e-300))
 
 
 @cache
