@@ -24,7 +24,9 @@ __all__ = [
 ]
 
 MOST_DECIMALS = 12
+"""Of a share: beyond, what is left of the whole is rounding."""
 ROUNDING = 1e-12
+"""Below it, a number that is shown is 0."""
 SMALLEST_P_VALUE = float_info.min
 """Least p-value: smaller ones would be 0 in floating point."""
 

@@ -73,7 +73,9 @@ class ClassOptions(TypedDict, total=False):
 
 
 SUM_TOLERANCE = 1e-4
+"""Of the sum of a row's probabilities: a thousand float32 add up to 1 within that, six decimals too."""
 HALF_SUM_TOLERANCE = 1e-2
+"""Half precision has three digits."""
 MOST_BYTES = 1 << 28
 """Of the tables that `classwise` fills, which choose its grid."""
 SMALLEST_LOGARITHM = float(np.log(np.finfo(np.float32).tiny))

@@ -37,11 +37,12 @@ __all__ = [
     "sums_of_squares",
 ]
 
-CACHED_ROWS = 1 << 13
 ROWS_PER_THREAD = 1 << 18
-ROWS_WORTH_THREADS = 1 << 19
+"""Enough to be worth a thread, which takes some tenths of a millisecond to start."""
 PIECES = 4
+"""Ranges of rows whose sums of floats are added up, on any number of cores."""
 MOST_BYTES = 17 << 20
+"""Of the tables of all threads, which should stay in the cache."""
 SQUARE_BITS = 22
 """Bits of a position inside a cell whose squares are summed."""
 _NO_WEIGHTS = np.empty(0)
@@ -103,7 +104,7 @@ def _by_ranges(
     of floats do not depend on the number of cores.
     """
     n = pairs.n
-    parts = min(PIECES, -(-n // ROWS_WORTH_THREADS)) if parts is None else parts
+    parts = min(PIECES, -(-n // (2 * ROWS_PER_THREAD))) if parts is None else parts
     if parts == 1:
         done = iter([work(range(n))])
     else:
@@ -207,8 +208,8 @@ def mean_log_loss(pairs: Rows) -> float:
     """Mean of -log of the probability that valid rows give to what came; infinite where that is 0."""
 
     def add(p: Any, y: Any, weights: Floats, moments: Floats) -> int:
-        for start in range(0, p.size, CACHED_ROWS):
-            few = slice(start, start + CACHED_ROWS)
+        for start in range(0, p.size, BLOCK_ROWS):
+            few = slice(start, start + BLOCK_ROWS)
             doubles = p[few].astype(np.float64), y[few].astype(np.float64)
             moments += sum_log_losses(*doubles, weights[few], pairs.soft)
         return -1

@@ -66,8 +66,8 @@ LEFT_OUT = (*REASONS, ABSTAINED)
 """Why a row can be missing from a sketch: it broke a rule, or the model declined to answer."""
 
 BLOCK_ROWS = 1 << 17
-LARGEST_WEIGHT = 1e100
-LEAST_TOTAL_WEIGHT = 1e-100
+"""Rows that are converted at a time: a megabyte a column."""
+LARGEST_WEIGHT, LEAST_TOTAL_WEIGHT = 1e100, 1e-100
 """Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
 DROP = 'To leave such rows out and count them, pass `on_invalid="drop"`.'
 _FLOATS = frozenset(map(np.dtype, ("float32", "float64")))

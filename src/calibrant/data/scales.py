@@ -38,9 +38,11 @@ Map = Callable[[Floats], Floats]
 LOGIT_LIMIT = 30.0
 """Logits are clipped there, infinities too: the error is at most 2 exp(-(30 - 9 bandwidth))."""
 EXTREME = 1e-13
+"""Prediction at which a scale that is infinite at 0 and 1 is clipped: the last with three digits near 1."""
 WIDTHS_OF_MARGIN = 9.0
 """A Gaussian leaves 2e-19 of its mass beyond 9 bandwidths."""
 LONGEST_GRID = 1000.0
+"""Beyond, 65,536 cells are wider than bandwidths of a hundredth."""
 _CHECKPOINTS = np.unique(
     np.concatenate(
         [

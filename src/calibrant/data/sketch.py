@@ -50,7 +50,9 @@ INTEGER_COLUMNS = ("cell", "label", "count", "offset")
 FLOAT_COLUMNS = ("weight", "squared_weight", "weighted_offset")
 """Columns of the long table of a sketch: a row for each (cell, label) with its sums."""
 LARGEST_COUNT = 1 << 53
+"""Larger whole numbers are no floats."""
 FEWEST_HARD_LABELS = 50
+"""Fewer rows may be 0 and 1 because nothing else was asked, as in an example."""
 
 
 class Sketch:

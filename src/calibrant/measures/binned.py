@@ -39,10 +39,12 @@ Norm = Literal["l1", "l2", "max"]
 DEFAULT_BINS = 15
 """Of Guo et al., 2017."""
 MOST_BINS = 1 << 12
+"""At which a sweep ends: each number of bins takes a pass over them."""
 LARGEST_NUMBER = 1 << 24
 """Of bins that anyone may ask for: their edges fit into memory."""
 CROSS_VALIDATED = sorted({1} | {base << k for k in range(11) for base in (2, 3)})
 DRAWS = 499
+"""With the sample itself 500: usual levels are whole numbers of them (Davidson and MacKinnon 2000)."""
 FINEST = 1 << 12
 """Cells in which T-Cal draws outcomes."""
 

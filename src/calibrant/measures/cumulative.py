@@ -29,8 +29,11 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 SERIES_TERMS = 64
+"""Of the alternating series of Brownian motion, whose terms beyond are below 1e-16."""
 ROWS_AT_ONCE = 1 << 14
+"""In one step of the QR decomposition."""
 MOST_POINTS = 1 << 12
+"""Places of a curve with a handful of knots; rows that lie closer are one point."""
 
 
 @dataclass(frozen=True, repr=False)

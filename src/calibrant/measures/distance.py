@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 Flips = Literal["forbidden", "allowed"]
 
 MOST_NODES = 1 << 20
+"""Far more than any linear program of this kind is solved with in a minute."""
 FARTHEST = 2.0
 """Distances on a scale are cut there: d(u, v) = min(|h(u) - h(v)|, 2)."""
 ATTEMPTS = (("highs-ipm", 1e-10), ("highs-ds", 1e-10), ("highs-ds", 1e-7))
@@ -305,6 +306,7 @@ def _network(at: Floats, z: Floats, flips: bool) -> tuple[Any, Floats]:
 
 
 MOST_INTERVALS = 2048
+"""The dynamic programme takes their square."""
 
 
 def interval_calibration_error(

@@ -33,6 +33,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 NEGLIGIBLE_DENSITY = 1e-9
+"""Of the largest density: below, a ratio of transforms is rounding."""
 
 
 @dataclass(frozen=True)

@@ -115,10 +115,13 @@ def shortened(
 Floats = NDArray[np.float64]
 
 SAMPLE = 1 << 14
+"""Rows from which the starting bandwidth is guessed."""
 SAMPLED_CELLS = 1 << 11
+"""Cells of a sketch, likewise."""
 ROWS_WORTH_A_CELL = 32
 """So many rows are summed up in cells and laid from there in half the time that laying each of them takes."""
 MOST_LOG2_SUMMED = 16
+"""Of those cells: a table of more does not stay in the cache."""
 WIDTHS_OF_KERNEL = 8.0
 """Bandwidths that a kernel covers."""
 WHOLE = 0.75

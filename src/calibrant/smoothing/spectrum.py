@@ -41,6 +41,7 @@ Reflection is a contraction, so they bound the reflected kernel too."""
 INTERPOLATION = 0.1026591
 """(½ · 3/2 · 5/2 · 7/2)² / 8! times the L1 norm of the eighth derivative, rounded up."""
 THIRD_MOMENT = 3.0
+"""E|u - ū|³ of the rows is at most 2 of those ū(1-ū)/2, and where they are laid at most one more."""
 EPSILON = float(np.finfo(float).eps)
 
 
@@ -245,11 +246,15 @@ def cosine_coefficients(on_nodes: Floats) -> Floats:
 
 
 START = 0.1
+"""First bandwidth tried, unless the rows suggest less."""
 FINEST_TOLERANCE = 1e-15
 """Rounding of sums of numbers below 1: no search ends on less."""
 SMALLEST_BANDWIDTH = 1e-5
+"""Ten cells of the finest grid are about as wide."""
 FEWEST_CELLS = 1 << 5
+"""Of a grid: the eight nodes around a row must fit in."""
 MOST_CELLS = 1 << 20
+"""Of a grid, whose coefficients are then 8 MB."""
 
 
 class Residuals(Protocol):
