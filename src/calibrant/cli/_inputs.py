@@ -350,7 +350,7 @@ def read_arrays(
     from calibrant.io.rows import read_rows
 
     options = reading.options
-    rows = read_rows(
+    rows: Any = read_rows(
         source.paths,
         y_prob=models,
         named_labels=reading.pos_label is not None,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._files import decoding
 from calibrant._optional import require
 from calibrant.errors import InputError, show_value
-from calibrant.io.group_keys import Key, as_objects, indexed, require_microseconds
+from calibrant.io.group_keys import Key, as_objects, indexed
 from calibrant.io.predictions import LOOP_LABELS
 from calibrant.io.request import (
     LABEL,
@@ -243,8 +243,6 @@ def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
         return [key[0] for key in keys], place
     try:
         encoded = column.dictionary_encode(null_encoding="encode")
-        if str(column.type) == "time64[ns]":  # of which Arrow itself cuts off the nanoseconds
-            require_microseconds(encoded.dictionary, encoded.dictionary.cast("int64").to_pylist())
         return encoded.dictionary.to_pylist(), as_numpy(encoded.indices)
     except InputError:
         raise

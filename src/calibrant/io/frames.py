@@ -7,13 +7,11 @@ never null. See `calibrant.io.sql` for the same aggregation as text.
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import UTC
 from typing import Any
 
 import numpy as np
@@ -27,8 +25,8 @@ from calibrant.io.group_keys import (
     Key,
     as_objects,
     indexed,
+    normal_key,
     refuse_nanoseconds,
-    require_microseconds,
 )
 from calibrant.io.request import (
     LABEL,
@@ -181,12 +179,9 @@ def is_frame(source: Any) -> bool:
     """Frame that narwhals can compute on: pandas, polars, Arrow tables, DuckDB, Spark, Ibis, Modin."""
     import narwhals as nw
 
-    if engine_of(source) == "pyarrow":
-        names = getattr(source, "column_names", [])  # of a table; readers and datasets have none
-    elif engine_of(source) in ("pandas", "modin", "pyspark") or _is_relation(source):
+    names: Any = getattr(source, "column_names", [])  # of a table; readers and datasets have none
+    if engine_of(source) in ("pandas", "modin", "pyspark") or _is_relation(source):
         names = getattr(source, "columns", [])  # of a series or groups there are none
-    else:
-        names = []
     for name, times in Counter(name for name in names if isinstance(name, str)).items():
         if times > 1:
             refuse_repeated(name, times, "the frame")
@@ -200,21 +195,13 @@ def is_in_memory(source: Any) -> bool:
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame)
 
 
-def first_values(source: Any, column: str) -> list[Any]:
-    """First values of a column of a frame, or of a dict of arrays; nothing where there is none."""
+def first_values(source: Any, request: Request) -> list[Any]:
+    """First labels of a frame, or of a dict of arrays; nothing where there are none."""
+    column = request.columns[LABEL]
     if isinstance(source, Mapping):
         return as_array(source[column], column)[:FIRST_ROWS].tolist() if column in source else []
-    import narwhals as nw
-
-    frame: Any = nw.from_native(source)
-    if column not in frame.collect_schema().names():
-        return []
-    if engine_of(source) == "polars":
-        frame = nw.from_native(attach(source, {LABEL: _exactly(source, column)}))
-        column = LABEL
-    rows = frame.select(column).head(FIRST_ROWS)
-    rows = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
-    return list(rows[column].to_list())
+    labels = replace(request, columns={LABEL: column}, groups={})
+    return list(_in_memory(select(source, labels).head(FIRST_ROWS))[LABEL].to_list())
 
 
 def _exactly(native: Any, name: str) -> Any:
@@ -273,7 +260,7 @@ def _require_kinds(frame: Any, request: Request) -> None:
         kind = schema[alias]
         name = type(kind).__name__
         if kind == nw.Decimal:
-            require_short_decimal(alias, _native_kind(nw.to_native(frame), alias))
+            require_short_decimal(alias, str(kind))
         is_lone = request.multiclass is not None and len(request.prob_aliases) == 1
         may_be_other = (
             (alias == LABEL and request.named_labels)
@@ -364,10 +351,7 @@ def _offenders(frame: Any, request: Request) -> Notes:
 
 def sums_of_slices(frame: Any, request: Request) -> Iterator[DenseSums | GroupedSums]:
     """Sums of a selected frame through NumPy, a slice at a time, so that Arrow is not imported."""
-    import narwhals as nw
-
-    if isinstance(frame, nw.LazyFrame):
-        frame = _in_memory(frame)
+    frame = _in_memory(frame)
     for start in range(0, len(frame), SLICE_ROWS):
         rows = frame[start : start + SLICE_ROWS]
         arrays = {}
@@ -461,9 +445,16 @@ def _collected(frame: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
 
     native = nw.to_native(frame)
     if _is_relation(native):
-        return _fetched(native, numbers)
-    if isinstance(frame, nw.LazyFrame):
-        frame = _in_memory(frame)
+        fetched = _fetched(native)
+        return {
+            n: np.array(v, np.float64)
+            if n in FLOATS
+            else np.array(v, np.int64)
+            if n in numbers
+            else v
+            for n, v in fetched.items()
+        }
+    frame = _in_memory(frame)
     return {
         name: frame[name].to_numpy() if name in numbers else _listed(frame[name])
         for name in frame.columns
@@ -471,21 +462,16 @@ def _collected(frame: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _listed(column: Any) -> list[Any]:
-    """Groups as Python's values; times are checked before, where these have no nanoseconds."""
-    exact = column.implementation.is_pandas_like()  # its own times have them
-    if getattr(column.dtype, "time_unit", None) == "ns" and not exact:
+    """Groups as Python's values; those of pandas have nanoseconds, others would lose them."""
+    if (
+        getattr(column.dtype, "time_unit", None) == "ns"
+        and not column.implementation.is_pandas_like()
+    ):
         is_date = type(column.dtype).__name__ == "Datetime"
         count = column.dt.timestamp("ns") if is_date else column.dt.total_nanoseconds()
         if (count % 1000 != 0).any():
             refuse_nanoseconds(column.filter(count % 1000 != 0)[0])
-    if type(column.dtype).__name__ == "Time" and not exact:
-        native = column.to_native()
-        if hasattr(native, "to_physical"):  # of polars
-            require_microseconds(native, native.to_physical().to_list())
-        elif str(native.type) == "time64[ns]":
-            require_microseconds(native, native.cast("int64").to_pylist())
-    values: list[Any] = column.to_list()
-    return values
+    return list(column.to_list())
 
 
 def arrow_stream(frame: Any) -> Any:
@@ -495,11 +481,13 @@ def arrow_stream(frame: Any) -> Any:
     native = nw.to_native(frame)
     if hasattr(native, "__arrow_c_stream__"):
         return native
-    return (_in_memory(frame) if isinstance(frame, nw.LazyFrame) else frame).to_arrow()
+    return _in_memory(frame).to_arrow()
 
 
 def _in_memory(frame: Any) -> Any:
-    """Lazy frame, collected; by polars batch by batch, since it can."""
+    """Frame in memory; a lazy one is collected, by polars batch by batch, since it can."""
+    if not hasattr(frame, "collect"):
+        return frame
     streams = {}
     if frame.implementation.is_polars():
         version = frame.implementation.to_native_namespace().__version__.split(".")
@@ -596,53 +584,22 @@ def _labelled(native: Any, expressions: dict[str, Any]) -> tuple[Any, dict[str, 
     return native, expressions | columns
 
 
-def _native_kind(frame: Any, name: str) -> str:
-    """Type of a column in the engine's own words, which for decimals tell their digits."""
-    engine = engine_of(frame)
-    if _is_relation(frame):
-        return str(dict(zip(frame.columns, frame.types, strict=True))[name])
-    if engine == "pyarrow":
-        return str(frame.schema.field(name).type)
-    if engine == "pyspark":
-        return str(frame.schema[name].dataType)
-    if engine == "ibis":
-        return str(frame.schema()[name])
-    if engine == "polars":
-        return str(frame.collect_schema()[name])
-    return str(frame.dtypes[name])
-
-
-def _fetched(relation: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
-    """DuckDB's arrays as the values they stand for; it has none for decimals and dates."""
+def _fetched(relation: Any) -> dict[str, list[Any]]:
+    """Values of a result of DuckDB, which itself cuts off nanoseconds and needs a package for zones."""
     duckdb = sys.modules["duckdb"]
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    wide = [name for name, kind in kinds.items() if kind.startswith(("DECIMAL", "HUGE", "UHUGE"))]
-    columns = [duckdb.ColumnExpression(name) for name in kinds]
-    arrays = relation.select(
-        *(
-            c.cast("VARCHAR").alias(n) if n in wide else c
-            for c, n in zip(columns, kinds, strict=True)
-        )
-    ).fetchnumpy()
-    return {
-        name: np.asarray(arrays[name]) if name in numbers else _values(arrays[name], kind)
-        for name, kind in kinds.items()
-    }
-
-
-def _values(array: NDArray[Any], kind: str) -> list[Any]:
-    if array.dtype.kind in "Mm":
-        coarse = array.astype(f"{array.dtype.kind}8[{'D' if kind == 'DATE' else 'us'}]")
-        cut = np.ma.filled((coarse != array) & ~np.isnat(array), False)
-        if cut.any():
-            refuse_nanoseconds(array[cut][0])
-        array = coarse
-    read: Any = None
-    if kind.startswith("DECIMAL"):
-        read = Decimal
-    elif "HUGE" in kind:
-        read = int
-    elif kind == "TIMESTAMP WITH TIME ZONE":
-        read = functools.partial(datetime.replace, tzinfo=UTC)
-    values: list[Any] = array.tolist()
-    return [value if value is None else read(value) for value in values] if read else values
+    units = {"TIMESTAMP WITH TIME ZONE": "us", "TIMESTAMP_NS": "ns"}
+    columns = {name: duckdb.ColumnExpression(name) for name in kinds}
+    for name, kind in kinds.items():
+        if kind in units:
+            counted = duckdb.FunctionExpression(f"epoch_{units[kind]}", columns[name])
+            columns[name] = counted.alias(name)
+    rows = relation.select(*columns.values()).fetchall()
+    found = dict(zip(kinds, map(list, zip(*rows, strict=True)), strict=bool(rows)))
+    for name, kind in kinds.items():
+        if kind in units and rows:
+            times = np.array(found[name], f"datetime64[{units[kind]}]")
+            zone = UTC if units[kind] == "us" else None
+            plain = (normal_key((time,))[0] for time in times)
+            found[name] = [time and time.replace(tzinfo=zone) for time in plain]
+    return {name: found.get(name, []) for name in kinds}

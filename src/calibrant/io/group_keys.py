@@ -17,7 +17,6 @@ __all__ = [
     "normal_key",
     "place_of",
     "refuse_nanoseconds",
-    "require_microseconds",
     "sort_key",
 ]
 
@@ -100,13 +99,6 @@ def refuse_nanoseconds(value: Any) -> NoReturn:
         str(value),
         "Round the column to microseconds first.",
     )
-
-
-def require_microseconds(times: Iterable[Any], counts: Iterable[int | None]) -> None:
-    """Refuse times of the day, given with their nanoseconds since midnight, that Python does not have."""
-    for time, count in zip(times, counts, strict=True):
-        if count is not None and count % 1000:
-            refuse_nanoseconds(f"{time}, {count} ns after midnight")
 
 
 def _normal_value(value: Any) -> Any:

@@ -249,7 +249,7 @@ def _scan_table(source: Any, request: Request) -> Sketch | Sketches:
         label = request.columns[LABEL]
         known = isinstance(label, str) and (isinstance(source, Mapping) or is_frame(source))
         if known or all(isinstance(column, str) for column in columns):
-            labels = set(first_values(source, label)) if known else set()
+            labels = set(first_values(source, request)) if known else set()
             request = _with_class_names(request, labels)
     total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
     try:
