@@ -499,32 +499,23 @@ def _in_memory(frame: Any) -> Any:
 
 
 def _decoded(native: Any, request: Request) -> Any:
-    """Frame with columns as plain values where engines fail: codes, Arrow's large integers."""
-    engine = engine_of(native)
-    for alias, name in request.selection.items():
-        if not isinstance(name, str):
+    """Frame with columns as plain values where pandas fails: codes, large integers of Arrow, no values."""
+    for alias, name in (
+        request.selection.items() if engine_of(native) in ("pandas", "modin") else ()
+    ):
+        if not isinstance(name, str) or name not in native.columns:
             continue
-        if engine in ("pandas", "modin") and name in native.columns:
-            is_number = alias in request.columns
-            plain = _plain_type(native.dtypes[name], is_number=is_number)
-            if is_number and str(native.dtypes[name]) == "object" and native[name].isna().all():
-                plain = "float64"  # objects that are all missing are of any type
-            if plain is not None:
-                native = native.assign(**{name: native[name].astype(plain)})
+        kind, plain = native.dtypes[name], None
+        if str(kind).startswith("dictionary"):
+            plain = type(kind)(kind.pyarrow_dtype.value_type)
+        elif alias in request.columns:
+            codes = str(kind) == "category" and kind.categories.dtype.kind in "biuf"
+            is_large = str(kind) in ("int64[pyarrow]", "uint64[pyarrow]")
+            is_empty = str(kind) == "object" and native[name].isna().all()
+            plain = "float64" if codes or is_large or is_empty else None
+        if plain is not None:
+            native = native.assign(**{name: native[name].astype(plain)})
     return native
-
-
-def _plain_type(kind: Any, *, is_number: bool) -> Any:
-    """Type that a column of pandas is turned into: plain values for codes; None to leave it.
-
-    Arrow refuses to cast integers to floats that do not hold them.
-    """
-    if is_number and str(kind) in ("int64[pyarrow]", "uint64[pyarrow]"):
-        return "float64"
-    if str(kind).startswith("dictionary"):
-        return type(kind)(kind.pyarrow_dtype.value_type)
-    coded = is_number and str(kind) == "category" and kind.categories.dtype.kind in "biuf"
-    return "float64" if coded else None
 
 
 def attach(native: Any, expressions: dict[str, Any]) -> Any:
