@@ -168,3 +168,13 @@ def test_intervals_leave_zero_exactly_where_p_values_reject(confidence):
             leaves = one.low > 0 or one.high < 0
             assert leaves == (one.p_value <= 1 - confidence + 1e-12)
             assert one.low < one.gap < one.high
+
+
+@pytest.mark.parametrize("common", [0.0, 9.0])
+def test_a_number_that_most_rows_share_is_a_cell(common):
+    """As in a gain that is 0 for nine persons in ten."""
+    rng = np.random.default_rng(0)
+    p, rare = rng.random(2000), np.arange(2000) % 10 == 0
+    rows = {"x": np.where(rare, rng.uniform(1, 8, 2000), common), "p": p, "y": rng.random(2000) < p}
+    found = find_groups(data=rows, y_true="y", y_prob="p", columns=["x"])
+    assert {one.n for one in found} == {200, 1800}

@@ -45,8 +45,11 @@ class Cells:
         gone = bool(missing.any())
         distinct, counts = np.unique(values[~missing], return_counts=True)
         if distinct.dtype.kind == "f" and distinct.size > max(n_bins, 2):
-            cuts = np.quantile(values[~missing], np.linspace(0, 1, n_bins + 1))
-            return cls(edges=tuple(np.unique(cuts).tolist()), missing=gone)
+            cuts = np.unique(np.quantile(values[~missing], np.linspace(0, 1, n_bins + 1)))
+            if cuts.size == 2:  # nearly all are the least or the largest: these, and the others
+                most_are_least = counts[0] >= counts[-1]
+                cuts = np.insert(cuts, 1, distinct[1] if most_are_least else distinct[-1])
+            return cls(edges=tuple(cuts.tolist()), missing=gone)
         kept = np.argsort(-counts, kind="stable")[:most]
         if distinct.dtype.kind == "f":
             kept = np.sort(kept)
@@ -55,7 +58,8 @@ class Cells:
     @property
     def labels(self) -> list[str]:
         """The cells in words."""
-        labels = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(self.edges)]
+        ends = [(f"{low:.4g}", f"{high:.4g}") for low, high in pairwise(self.edges)]
+        labels = [low if low == high else f"{low} to {high}" for low, high in ends]
         labels += [one if isinstance(one, str) else f"{one:g}" for one in self.values]
         return labels + ["other"] * self.other + ["missing"] * self.missing
 
