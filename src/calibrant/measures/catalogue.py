@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant._arguments import require_choice
 from calibrant._format import aligned, html_table
-from calibrant.data.classes import classwise, confidence, top_label
+from calibrant.data.classes import ClassOptions, classwise, confidence, top_label
 from calibrant.data.points import Points
 from calibrant.data.rows import Dropped, InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sample
@@ -288,8 +288,7 @@ def multiclass_error(
     *,
     view: View = "confidence",
     measure: Callable[[Any], float] = smooth_ece,
-    from_logits: bool = False,
-    classes: Sequence[Any] | None = None,
+    **options: Unpack[ClassOptions],
 ) -> float:
     """Calibration error of class probabilities, by any measure.
 
@@ -305,7 +304,7 @@ def multiclass_error(
         largest.
     measure : callable
         Of pairs or of a sketch: any measure of this package.
-    from_logits, classes
+    **options
         As for `calibrant.confidence`.
 
     References
@@ -323,9 +322,9 @@ def multiclass_error(
         raise invalid("measure", "be a function such as `calibrant.smooth_ece`", measure)
     require_choice("view", view, get_args(View))
     if view == "confidence":
-        return measure(confidence(y_true, y_prob, from_logits=from_logits, classes=classes))
+        return measure(confidence(y_true, y_prob, **options))
     read = top_label if view == "top_label" else classwise
-    groups = read(y_true, y_prob, from_logits=from_logits, classes=classes).values()
+    groups = read(y_true, y_prob, **options).values()
     values = [measure(sketch) for sketch in groups]
     if view == "top_label":
         return float(np.average(values, weights=[sketch.total_weight for sketch in groups]))

@@ -123,21 +123,21 @@ def corp_decomposition(
     points = as_points(y_true, y_prob, **options)
     weight = over_outcomes(points.mass)
     fitted = pooled(points.mass[:, 1] / weight, weight)
-    now, best, least = (
-        _mean_score(p, points, score)
-        for p in (points.p, fitted, np.full(weight.shape, points.base_rate))
+    return _decomposition(points, points, fitted, score, _error(points, score))
+
+
+def _decomposition(
+    points: Points, grouped: Points, rates: Floats, score: Score, error: float
+) -> Decomposition:
+    """Decomposition of the score of points, in groups or alone, by the rates of their events."""
+    now = _mean_score(points.p, points, score)
+    coarse, best, least = (
+        _mean_score(p, grouped, score)
+        for p in (grouped.p, rates, np.full(rates.shape, points.base_rate))
     )
-    return Decomposition(
-        now,
-        now - best,
-        least - best,
-        least,
-        0.0,
-        _error(points, score),
-        score,
-        points.n,
-        points.dropped,
-    )
+    within = 0.0 if grouped is points else now - coarse if np.isfinite(now) else now
+    parts = (now, coarse - best, least - best, least, within)
+    return Decomposition(*parts, error, score, points.n, points.dropped)
 
 
 def binned_decomposition(
@@ -179,22 +179,8 @@ def binned_decomposition(
         np.stack([1.0 - table.outcome, table.outcome], axis=1) * table.weight[:, None],
         points.n,
     )
-    now = _mean_score(points.p, points, score)
-    coarse, best, least = (
-        _mean_score(p, grouped, score)
-        for p in (table.prediction, table.outcome, np.full(table.weight.shape, points.base_rate))
-    )
-    return Decomposition(
-        now,
-        coarse - best,
-        least - best,
-        least,
-        now - coarse if np.isfinite(now) else now,
-        6.0 * float(table.doubtful.sum()) if score == "brier" else _error(points, score),
-        score,
-        points.n,
-        points.dropped,
-    )
+    error = 6.0 * float(table.doubtful.sum()) if score == "brier" else _error(points, score)
+    return _decomposition(points, grouped, table.outcome, score, error)
 
 
 def miscalibration(
