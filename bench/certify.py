@@ -157,7 +157,7 @@ def study(runs: int) -> tuple[list[pages.Table], list[str]]:
             "two standard errors below the limit, which no rule that sees only outcomes can do.",
             "One start: the same exact tests, each at the full level, from the fewest rows that can certify "
             "anything. Where one error more than chance allows is among these, nothing is certified, however "
-            "good the model is. `certify` therefore has a start there and at every doubling of the rows, fixed "
+            "good the model is. `certify` has a start there and at every doubling of the rows, fixed "
             "beforehand, each with an equal share of the level (Learn-then-Test with several starts).",
         ],
     )
