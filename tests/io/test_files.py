@@ -132,7 +132,7 @@ def test_a_folder_of_mixed_schemas_names_the_file_that_differs(tmp_path):
     with refused(holds=("b.parquet", "'p'", "prob")):
         scan(tmp_path)
     pq.write_table(pa.table({"p": ["0.5"], "y": [1]}), tmp_path / "b.parquet")
-    with refused("y_prob", holds="string", column="p", file="b.parquet"):
+    with refused("y_prob", holds="String", column="p", file="b.parquet"):
         scan(tmp_path)
     (tmp_path / "b.parquet").rename(tmp_path / "b.csv")
     with refused("data", holds="csv, parquet"):

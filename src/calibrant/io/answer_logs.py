@@ -444,7 +444,8 @@ def json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, Row]]:
                 try:
                     row = json_of(line) if line.strip() else None
                 except (ValueError, RecursionError) as error:
-                    raise InputError(f"A line of a log must be JSON: {error}.") from error
+                    what = "it is no text" if isinstance(error, UnicodeDecodeError) else error
+                    raise InputError(f"A line of a log must be JSON: {what}.") from error
                 if row is not None and not isinstance(row, dict):
                     raise InputError(f"A line of a log must be an object; got {show_value(row)}.")
             if row is not None:

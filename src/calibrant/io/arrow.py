@@ -15,16 +15,7 @@ from calibrant._optional import require
 from calibrant.errors import InputError, show_value
 from calibrant.io.group_keys import Key, as_objects, indexed
 from calibrant.io.predictions import LOOP_LABELS
-from calibrant.io.request import (
-    LABEL,
-    PROB,
-    WEIGHT,
-    Request,
-    numberless,
-    refuse_nested,
-    require_columns,
-    require_short_decimal,
-)
+from calibrant.io.request import LABEL, PROB, WEIGHT, Request, require_columns, require_kinds
 from calibrant.io.sums import DenseSums, GroupedSums, RowBatch, sums_of_rows
 
 __all__ = [
@@ -39,8 +30,6 @@ __all__ = [
 ]
 
 LARGEST_BATCH = 1 << 20
-WHOLE_FLOATS, WHOLE_POWERS = 1 << 53, 22
-"""Whole numbers up to the first, and powers of ten up to the second, are floats."""
 
 
 @dataclass(frozen=True)
@@ -126,28 +115,15 @@ def _expressions(request: Request) -> dict[str, Any]:
 
 def require_types(schema: Any, names: Mapping[str, str], request: Request) -> None:
     """Refuse text where numbers are meant, and lists and structs as groups."""
-    types = require("pyarrow.types", caller="scan")
-    for alias, name in zip(request.group_aliases, request.groups, strict=True):
-        if alias in names and types.is_nested(schema.field(names[alias]).type):
-            refuse_nested(name, schema.field(names[alias]).type)
-    lone = request.multiclass is not None and len(request.prob_aliases) == 1
-    for alias in request.columns:
-        if alias not in names or (alias == LABEL and request.named_labels):
-            continue
-        kind = schema.field(names[alias]).type
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-        numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-        text = types.is_string(kind) or types.is_large_string(kind)
-        may_be_lists = (
-            request.multiclass is not None
-            and alias.startswith(PROB)
-            and (types.is_nested(kind) or (lone and text))
-        )
-        if not (any(test(kind) for test in numeric) or types.is_null(kind) or may_be_lists):
-            nested = types.is_nested(kind)
-            raise numberless(alias, request.columns[alias], f"is of type {kind}", nested=nested)
-        if types.is_decimal(kind):
-            require_short_decimal(alias, str(kind))
+    import narwhals as nw
+    import pyarrow
+
+    plain = {name: schema.field(name).type for name in names.values()}
+    plain = {
+        n: getattr(k, "value_type", k) if str(k)[:4] == "dict" else k for n, k in plain.items()
+    }
+    kinds = nw.Schema.from_arrow(pyarrow.schema(list(plain.items())))
+    require_kinds({alias: kinds[name] for alias, name in names.items()}, request)
 
 
 def sums_of_batches(
@@ -272,8 +248,8 @@ def _whole(column: Any) -> Any:
 def _floats(column: Any, keep: tuple[str, ...] = ("double",)) -> NDArray[Any]:
     """Contiguous floats, with NaN where a value is missing."""
     column = _whole(column)
-    if str(column.type).startswith("decimal"):
-        return _from_decimals(column)
+    if str(column.type).startswith("decimal"):  # whose own cast misses the nearest floats
+        column = column.cast("string").cast("double")
     if str(column.type) in ("bool", "halffloat"):
         column = column.cast("uint8" if str(column.type) == "bool" else "float")
     if str(column.type) not in keep:
@@ -282,26 +258,6 @@ def _floats(column: Any, keep: tuple[str, ...] = ("double",)) -> NDArray[Any]:
     if column.null_count:
         missing = as_numpy(column.is_null().cast("uint8")).astype(np.bool_)
         values = np.where(missing, values.dtype.type(np.nan), values)
-    return values
-
-
-def _from_decimals(column: Any) -> NDArray[np.float64]:
-    """Nearest floats; Arrow's own cast multiplies with a rounded power of ten, and misses them."""
-    width, scale = column.type.byte_width, column.type.scale
-    if not len(column):
-        return np.empty(0)
-    word = np.dtype(f"<i{min(width, 8)}")
-    start, size = column.offset * width, len(column) * width // word.itemsize
-    words = np.frombuffer(column.buffers()[1], word, size, start).reshape(len(column), -1)
-    digits = words[:, 0].astype(np.int64)
-    whole = (words[:, 1:] == (digits >> 63)[:, None]).all(axis=1)
-    whole &= (digits >= -WHOLE_FLOATS) & (digits <= WHOLE_FLOATS)
-    # Both are floats, so that their quotient is rounded once.
-    values = digits / 10.0**scale if 0 <= scale <= WHOLE_POWERS else np.full(len(column), np.nan)
-    missing = as_numpy(column.is_null().cast("uint8")).astype(np.bool_)
-    for row in np.flatnonzero(~missing & (~whole | np.isnan(values))).tolist():
-        values[row] = float(column[row].as_py())
-    values[missing] = np.nan
     return values
 
 

@@ -36,10 +36,9 @@ from calibrant.io.request import (
     is_constant,
     numberless,
     refuse_constant,
-    refuse_nested,
     refuse_repeated,
     require_columns,
-    require_short_decimal,
+    require_kinds,
 )
 from calibrant.io.sums import DenseSums, GroupedSums, Notes, RowBatch, sums_of_rows
 
@@ -244,35 +243,8 @@ def select(source: Any, request: Request) -> Any:
     if (
         engine_of(native) != "pyarrow"
     ):  # of Arrow's columns the reader of batches looks at the types
-        _require_kinds(frame, request)
+        require_kinds(frame.collect_schema(), request)
     return frame
-
-
-def _require_kinds(frame: Any, request: Request) -> None:
-    """Refuse text where numbers are meant, lists and structs as groups, and decimals that are too long."""
-    import narwhals as nw
-
-    schema = frame.collect_schema()
-    for alias, name in zip(request.group_aliases, request.groups, strict=True):
-        if schema[alias].is_nested():
-            refuse_nested(name, schema[alias])
-    for alias in request.columns:
-        kind = schema[alias]
-        name = type(kind).__name__
-        if kind == nw.Decimal:
-            require_short_decimal(alias, str(kind))
-        is_lone = request.multiclass is not None and len(request.prob_aliases) == 1
-        may_be_other = (
-            (alias == LABEL and request.named_labels)
-            or (request.multiclass is not None and kind.is_nested())
-            or (is_lone and name == "String")  # lists may be written as text
-        )
-        if not (may_be_other or kind.is_numeric() or kind.is_boolean()) and name not in (
-            "Object",
-            "Unknown",
-        ):
-            problem = f"is of type {kind}"
-            raise numberless(alias, request.columns[alias], problem, nested=kind.is_nested())
 
 
 def sums_of_frame(source: Any, request: Request) -> list[DenseSums | GroupedSums]:

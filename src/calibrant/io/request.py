@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
@@ -40,10 +39,9 @@ __all__ = [
     "no_rows",
     "numberless",
     "refuse_constant",
-    "refuse_nested",
     "refuse_repeated",
     "require_columns",
-    "require_short_decimal",
+    "require_kinds",
 ]
 
 PROB, LABEL, WEIGHT = "__calibrant_prob", "__calibrant_label", "__calibrant_weight"
@@ -338,27 +336,36 @@ def refuse_repeated(name: str, times: int, where: str) -> NoReturn:
     )
 
 
-def require_short_decimal(alias: str, kind: str) -> None:
-    """Refuse decimals with so many digits that engines disagree on the nearest float.
+def require_kinds(kinds: Mapping[str, Any], request: Request) -> None:
+    """Refuse types of columns, by alias: text where numbers are meant, lists as groups, long decimals.
 
     With up to 15 digits after the point, both the digits and the power of ten are whole floats, and
     their quotient is rounded once, on every engine. More digits are rounded twice on some.
     """
-    digits = re.search(r"decimal\w*\(\D*\d+\D+(\d+)\)", kind, re.IGNORECASE)
-    if digits is not None and int(digits[1]) > MOST_DECIMALS:
-        name = argument_of(alias)
-        raise InputError(
-            f"`{name}` must have at most {MOST_DECIMALS} digits after the point; its type is {kind}.",
-            argument=name,
-            hint="Convert the column to floats first.",
+    for alias, name in zip(request.group_aliases, request.groups, strict=True):
+        if alias in kinds and kinds[alias].is_nested():
+            kind = show_value(str(kinds[alias]))
+            raise InputError(f"A group must be a plain value; column {name!r} holds {kind}.")
+    of_classes = request.multiclass is not None
+    for alias in (alias for alias in request.columns if alias in kinds):
+        kind, text = kinds[alias], type(kinds[alias]).__name__
+        is_lone = of_classes and len(request.prob_aliases) == 1
+        may_be_other = (
+            (alias == LABEL and request.named_labels)
+            or (of_classes and kind.is_nested())
+            or (is_lone and text == "String")  # lists may be written as text
         )
-
-
-def refuse_nested(name: str, kind: Any) -> NoReturn:
-    """Raise the InputError for a group that is a list, a struct or a map."""
-    raise InputError(
-        f"A group must be a plain value; column {name!r} holds {show_value(str(kind))}."
-    )
+        is_number = kind.is_numeric() or kind.is_boolean() or text in ("Object", "Unknown")
+        if not (may_be_other or is_number):
+            nested = kind.is_nested()
+            raise numberless(alias, request.columns[alias], f"is of type {kind}", nested=nested)
+        if text == "Decimal" and getattr(kind, "scale", 0) > MOST_DECIMALS:
+            name = argument_of(alias)
+            raise InputError(
+                f"`{name}` must have at most {MOST_DECIMALS} digits after the point; its type is {kind}.",
+                argument=name,
+                hint="Convert the column to floats first.",
+            )
 
 
 def numberless(
