@@ -26,7 +26,6 @@ __all__ = [
     "require_count",
     "require_flag",
     "require_number",
-    "require_positive",
     "require_seed",
     "require_share",
 ]
@@ -92,11 +91,6 @@ def require_number(
     raise invalid(argument, f"be a number{ends}", value, hint=hint)
 
 
-def require_positive(argument: str, value: Any, most: float = math.inf) -> float:
-    """`value` as a float, if it is a positive number, finite and at most `most`."""
-    return require_number(argument, value, 0.0, most)
-
-
 def require_share(argument: str, value: Any) -> float:
     """`value` as a float, if it is a number between 0 and 1, neither of them.
 
@@ -107,17 +101,19 @@ def require_share(argument: str, value: Any) -> float:
     """
     if is_number(value) and 0.0 < float(value) < 1.0:
         return float(value)
-    percent = is_number(value) and 1.0 <= value < 100.0
-    hint = f"Pass {value / 100:g} for {value:g}%." if percent else None
-    raise invalid(argument, "be a number between 0 and 1", value, hint=hint)
+    raise invalid(argument, "be a number between 0 and 1", value, hint=_of_percent(value))
 
 
 def require_confidence(confidence: Any) -> float:
     """`confidence` as a float, if it lies between .0001 and .9999."""
-    percent = is_number(confidence) and 1.0 < confidence < 100.0
-    hint = f"Pass {confidence / 100:g} for {confidence:g}%." if percent else None
-    least = 1.0 - LARGEST_CONFIDENCE
-    return require_number("confidence", confidence, least, LARGEST_CONFIDENCE, hint=hint)
+    least, most, hint = 1.0 - LARGEST_CONFIDENCE, LARGEST_CONFIDENCE, _of_percent(confidence)
+    return require_number("confidence", confidence, least, most, hint=hint)
+
+
+def _of_percent(value: Any) -> str | None:
+    """Hint for a percentage in place of a share."""
+    percent = is_number(value) and 1.0 <= value < 100.0
+    return f"Pass {value / 100:g} for {value:g}%." if percent else None
 
 
 def require_count(argument: str, value: Any, *, least: int = 1, most: float = 1 << 31) -> int:

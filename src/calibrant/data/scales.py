@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice, require_positive, require_share
+from calibrant._arguments import require_choice, require_number, require_share
 from calibrant._locks import cached_property
 from calibrant.errors import InputError, invalid, show_value
 
@@ -152,7 +152,7 @@ class Scale:
                 raise InputError(f"`{name}` must be a function of an array.", argument=name)
         if not isinstance(self.name, str):
             raise invalid("name", "be text", self.name)
-        require_positive("widest", self.widest)
+        require_number("widest", self.widest, 0.0)
         # Names stand for scales in files and decide about reflection, so each has one meaning.
         known = MAPS.get(self.name, (self.forward, self.inverse))
         relative = self.name.partition(":")[0] == "relative" and not isinstance(self.forward, Logit)

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_positive
+from calibrant._arguments import require_number
 from calibrant._locks import UPDATES
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import (
@@ -350,8 +350,8 @@ class Sketch:
         >>> kept.reweight(negative=100).total_weight
         101.0
         """
-        require_positive("negative", negative, 1e30)
-        require_positive("positive", positive, 1e30)
+        require_number("negative", negative, 0.0, 1e30)
+        require_number("positive", positive, 0.0, 1e30)
         return self._with(self.columns.with_weights((negative, positive)), self.dropped)
 
     def require_same_grid(self, other: Sketch) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice, require_count, require_positive
+from calibrant._arguments import require_choice, require_count, require_number
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import Dropped, InputOptions
@@ -155,7 +155,7 @@ def distance_to_calibration_result(
     """
     require_choice("flips", flips, ("forbidden", "allowed"))
     require_count("nodes", nodes, least=10, most=MOST_NODES)
-    require_positive("time_limit", time_limit)
+    require_number("time_limit", time_limit, 0.0)
     points = as_points(y_true, y_prob, **options)
     scale = as_scale(scale, base_rate=points.base_rate)
     at = _nodes(points, scale, int(nodes))

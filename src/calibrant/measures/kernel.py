@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice, require_flag, require_positive
+from calibrant._arguments import require_choice, require_flag, require_number
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import InputOptions
@@ -110,7 +110,7 @@ def squared_kernel_calibration_error(
     -0.25
     """
     require_choice("kernel", kernel, ("laplace", "rbf"))
-    require_positive("bandwidth", bandwidth)
+    require_number("bandwidth", bandwidth, 0.0)
     require_flag("unbiased", unbiased)
     points = as_points(y_true, y_prob, **options)
     r = points.residuals
@@ -230,7 +230,7 @@ def kde_ece(
     if bandwidth is None:
         spread = float(np.sqrt(weight @ (points.p - weight @ points.p) ** 2))
         bandwidth = 1.06 * spread * points.n**-0.2 or 1.0 / CELLS
-    require_positive("bandwidth", bandwidth, LARGEST_BANDWIDTH)
+    require_number("bandwidth", bandwidth, 0.0, LARGEST_BANDWIDTH)
     at = np.arange(CELLS + 1) / CELLS
     density = _smoothed(points.p, weight, bandwidth)
     events = _smoothed(points.p, points.mass[:, 1] / points.total, bandwidth)

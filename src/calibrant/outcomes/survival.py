@@ -23,7 +23,7 @@ from calibrant._arguments import (
     is_number,
     require_confidence,
     require_count,
-    require_positive,
+    require_number,
 )
 from calibrant._format import decimals
 from calibrant.data.columns import categories, numbers, require_each, same_length
@@ -92,7 +92,7 @@ def at_horizon(
     >>> rows.y, rows.weight
     (array([1., 1., 0.]), array([1. , 1.5, 1.5]))
     """
-    require_positive("max_weight", max_weight)
+    require_number("max_weight", max_weight, 0.0)
     sample = _sample(time, event, risk, strata, data, horizon, cause)
     known = sample.weight > 0
     if not np.any(sample.outcome[known]):

@@ -16,7 +16,7 @@ from calibrant._arguments import (
     require_choice,
     require_confidence,
     require_flag,
-    require_positive,
+    require_number,
 )
 from calibrant.data.cell_sums import DEFAULT_NODES
 from calibrant.data.points import Points
@@ -373,12 +373,12 @@ def reliability_diagram(
         y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options, scale=scale)
     else:
         reading = cast(InputOptions, options)
-    require_positive("design_effect", design_effect)
+    require_number("design_effect", design_effect, 0.0)
     own = None
     if isinstance(bandwidth, str):
         require_choice("bandwidth", bandwidth, ("smooth_ece",))
     elif bandwidth is not None:
-        own = require_positive("bandwidth", bandwidth)
+        own = require_number("bandwidth", bandwidth, 0.0)
     short = scale is None or of_sketch or as_scale(scale, base_rate=0.5) == PROBABILITY
     nodes = DEFAULT_NODES if short else NODES_OF_LONG_SCALES
     sketch = as_sketch(y_true, y_prob, scale=scale, nodes=nodes, **reading)

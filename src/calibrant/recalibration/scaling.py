@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_flag, require_positive
+from calibrant._arguments import require_flag, require_number
 from calibrant.data.classes import SMALLEST_LOGARITHM, ClassDistributions
 from calibrant.errors import CalibrantError
 from calibrant.recalibration.class_map import ClassRecalibrator
@@ -263,7 +263,7 @@ class StructuredScaling(LogitScaling):
         return np.asarray(state["weights"].reshape(classes, classes + 1))
 
     def _learned(self, rows: ClassRows) -> State:
-        require_positive("strength", self.strength)
+        require_number("strength", self.strength, 0.0)
         k = rows.logits.shape[1]
         slope, uniform = best_slope(rows), 1.0 / (rows.n + 1.0)
         x = _tempered(rows.logits, slope, uniform)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from calibrant._arguments import is_number, require_flag, require_positive
+from calibrant._arguments import is_number, require_flag, require_number
 from calibrant.data.points import Points
 from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import Sketch
@@ -99,7 +99,7 @@ class SmoothRecalibrator(Recalibrator):
             raise invalid("pseudo_rows", "be a number, 0 or more", self.pseudo_rows)
         require_flag("monotone", self.monotone)
         if self.bandwidth is not None:
-            require_positive("bandwidth", self.bandwidth)
+            require_number("bandwidth", self.bandwidth, 0.0)
         sketch = self._sketch(training)
         sigma = smooth_ece(sketch) if self.bandwidth is None else float(self.bandwidth)
         sigma = max(sigma, SMALLEST_BANDWIDTH * sketch.scale.length)
