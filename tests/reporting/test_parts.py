@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reporting.notes import notes_on
 from calibrant.reporting.repair import Repair, halves, repair_of
+from calibrant.reporting.summary import notes_on
 
 
 def _repaired(sketch: cal.Sketch) -> Repair | None:

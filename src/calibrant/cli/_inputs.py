@@ -82,9 +82,7 @@ class Source:
             raise InputError(f"files must be of one kind; these are {' and '.join(kinds)}.")
         source = cls(reading, paths, kinds[0])
         if source.kind == "sketch" and reading != Reading():
-            raise InputError(
-                "a sketch was read already; leave out the options on how to read rows."
-            )
+            raise InputError("a sketch was read already; leave out options on reading rows.")
         of_logs = ("filter", "form", "words", "score_range")
         of_rows = ("from_logits", "from_logprobs", "pos_label", "multiclass", "sep", "weight")
         foreign, other = (of_rows, "rows") if source.kind == "log" else (of_logs, "logs")
@@ -131,11 +129,8 @@ class Source:
             return tuple(name for names in each for name in names)
         prob = self.obvious("y_prob", free)
         if f"{prob}{RECALIBRATED}" in self.columns:
-            raise InputError(
-                f"{self.names[0]} has {prob!r} and {prob + RECALIBRATED!r}: name one.",
-                argument="y_prob",
-                hint=f"Pass `y_prob={prob + RECALIBRATED}`.",
-            )
+            hint = f"Pass `y_prob={prob + RECALIBRATED}`."
+            raise InputError(f"{self.names[0]} has {prob!r} as it was, too: name one.", hint=hint)
         return (prob,)
 
     def _matching(self, pattern: str) -> list[str]:
@@ -166,12 +161,8 @@ class Source:
         start = class_prefix(free) if argument == "y_prob" and not fitting else ""
         hint = f"Name it with `{argument}=NAME`."
         hint += f" For classes: `--prob '{start}*' --multiclass confidence`." if start else ""
-        raise InputError(
-            f"cannot tell which column of {self.names[0]} holds the {what}: "
-            f"{_quoted(fitting or free)}.",
-            argument=argument,
-            hint=hint,
-        )
+        which = f"cannot tell which column of {self.names[0]} holds the {what}"
+        raise InputError(f"{which}: {_quoted(fitting or free)}.", argument=argument, hint=hint)
 
 
 def _name(path: str) -> str:
@@ -259,10 +250,7 @@ class Columns:
         named = [name for name in (label, *by, reading.weight, measuring.cluster) if name]
         require_columns(named, source.columns, source.names[0])
         if label in prob:
-            raise InputError(
-                f"column {printable(label)!r} is named for `y_prob` and `y_true`.",
-                argument="y_true",
-            )
+            raise InputError(f"column {printable(label)!r} is named for `y_prob` and `y_true`.")
         if not reading.prob or not reading.label:
             word = "column" if len(prob) == 1 else "columns"
             note(f"Reading predictions from {word} {_quoted(prob)} and outcomes from {label!r}.")
@@ -542,9 +530,7 @@ def _without_empty(samples: Samples, keep_empty: bool = False) -> Samples:
     """The groups that have a valid row; an error where none has."""
     empty = sum(not sketch.n for sketch in samples.sketches.values())
     if empty == len(samples.sketches):
-        raise TooFewRows(
-            "no valid rows are left.", hint="Leave out `--on-invalid drop` to see why."
-        )
+        raise TooFewRows("no valid rows are left. Leave out `--on-invalid drop` to see why.")
     content = samples.content
     if keep_empty or isinstance(content, Arrays) or not empty:
         return samples
@@ -561,7 +547,7 @@ def _read_logs(source: Source, grouping: Grouping, measuring: Measuring) -> Samp
     reading = source.reading
     if len(reading.prob or ()) > 1:
         raise InputError("a log has one `y_prob` for each answer.", argument="y_prob")
-    span = as_numbers(None if reading.score_range is None else [reading.score_range], "score_range")
+    span = as_numbers(reading.score_range and [reading.score_range], "score_range")
     logs: dict[str, Answers] = {}
     for path, name in zip(source.paths, source.names, strict=True):
         logs[name] = log = read_answers(
@@ -573,7 +559,7 @@ def _read_logs(source: Source, grouping: Grouping, measuring: Measuring) -> Samp
             filter=reading.filter,
             form=reading.form or ("percent" if reading.percent else "probability"),
             words=_as_words(reading.words),
-            score_range=None if span is None else tuple(span),  # type: ignore[arg-type]
+            score_range=span and tuple(span),
             on_invalid=reading.on_invalid,
         )
         _note_contents(name, log)
@@ -602,10 +588,8 @@ def _read_logs(source: Source, grouping: Grouping, measuring: Measuring) -> Samp
     if size < 2 or not all(log.names_questions for log in logs.values()):
         del rows["cluster"]
     elif bool((cluster == cluster[0]).all()):
-        raise TooFewRows(
-            f"all {size} answers are to one question; it takes two or more.",
-            hint="Name what tells questions apart with `--cluster`.",
-        )
+        hint = "Name what tells questions apart with `--cluster`."
+        raise TooFewRows(f"all {size} answers are to one question; it takes two.", hint=hint)
     options = {k: v for k, v in reading.options.items() if k in ("labels", "on_invalid")}
     columns = {name: np.concatenate(own) for name, own in pieces.items()}
     arrays = Arrays(rows, {"": rows.pop("y_prob")}, options, columns)

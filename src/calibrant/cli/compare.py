@@ -74,26 +74,21 @@ def _matched(source: Source, grouping: Grouping, measuring: Measuring, on: str |
 
     source.require_rows("`--on`" if on else "a comparison by columns")
     columns = Columns.of(source, grouping, measuring)
+    if on is None and columns.by:
+        raise InputError("`by`: models are columns (`--prob`) or groups (`--by`), not both.")
     if on is None:
-        if columns.by:
-            raise InputError(
-                "models are columns (`--prob`) or groups (`--by`), not both.", argument="by"
-            )
         return read_arrays(source, columns, each=True)
     if not columns.by or (len(columns.prob) != 1 and source.reading.multiclass is None):
         raise InputError("`on` matches the rows of the groups of `--by`, with one `--prob`.")
     rows = read_arrays(source, columns, [on])
     groups = {shown(key): places for key, places in rows.groups(columns.by).items()}
     matched = _matched_rows(groups, rows.columns[on].tolist(), on)
-    first = next(iter(matched.values()))
-    for name, own in matched.items():
-        if not np.array_equal(rows.values["y_true"][own], rows.values["y_true"][first]):
-            raise InputError(
-                f"{name} and the first group differ in outcomes of the same {on!r}.", argument="on"
-            )
+    outcomes = [rows.values["y_true"][own] for own in matched.values()]
+    if not all(np.array_equal(own, outcomes[0]) for own in outcomes):
+        raise InputError(f"`on`: the groups differ in outcomes of the same {on!r}.")
     (y_prob,) = rows.y_probs.values()
     y_probs = {name: y_prob[own] for name, own in matched.items()}
-    return replace(rows.at(first), y_probs=y_probs)
+    return replace(rows.at(next(iter(matched.values()))), y_probs=y_probs)
 
 
 def _matched_rows(groups: dict[str, Any], ids: list[Any], on: str) -> dict[str, Any]:
@@ -103,13 +98,11 @@ def _matched_rows(groups: dict[str, Any], ids: list[Any], on: str) -> dict[str, 
     places = {name: {ids[row]: row for row in rows.tolist()} for name, rows in groups.items()}
     for name, own in places.items():
         if len(own) < len(groups[name]):
-            raise InputError(
-                f"`on` must name each row of {name} once; {len(groups[name]) - len(own):,} repeat."
-            )
+            raise InputError(f"`on` must name each row of {name} once; some repeat.")
     common = set.intersection(*(set(own) for own in places.values()))
     most = max(map(len, places.values()))
     if not common:
-        raise InputError(f"no value of {on!r} is in all groups.", argument="on")
+        raise InputError(f"`on`: no value of {on!r} is in all groups.")
     if len(common) < most:
         note(f"Comparing on the {len(common):,} rows that all groups have, of {most:,}.")
     order = [one for one in next(iter(places.values())) if one in common]
@@ -124,10 +117,8 @@ def _apart(
     from calibrant.data.sketches import Sketches
 
     if measuring.cluster is not None:
-        raise InputError(
-            "`cluster` needs models on the same rows.",
-            hint="Name their columns with `--prob`, or match the rows of groups with `--on`.",
-        )
+        hint = "Name their columns with `--prob`, or match the rows of groups with `--on`."
+        raise InputError("`cluster` needs models on the same rows.", hint=hint)
     samples = read_samples(source, grouping, measuring)
     models: dict[str, dict[Any, Any]] = {}
     for key, sketch in samples.sketches.items():
@@ -137,16 +128,12 @@ def _apart(
     if few:
         note(f"Left out, with too few rows: {listed(few)}.")
     models = {name: own for name, own in models.items() if name not in few}
-    if len(models) > grouping.max_groups:
-        raise InputError(
-            f"a comparison takes every pair of groups; there are {len(models):,}, more than "
-            f"`--max-groups {grouping.max_groups}`."
-        )
+    most = grouping.max_groups
+    if len(models) > most:
+        raise InputError(f"a comparison of all pairs takes up to `--max-groups {most}` models.")
     if len(models) < 2:
-        raise InputError(
-            "a comparison needs two models or more.",
-            hint="Models are columns (`--prob a --prob b`), groups (`--by model`) or files (`--per-file`).",
-        )
+        hint = "Models are columns (`--prob a --prob b`), groups (`--by model`) or files (`--per-file`)."
+        raise InputError("a comparison needs two models or more.", hint=hint)
     if by_class:
         return {name: Sketches(own, by=samples.by[0]) for name, own in models.items()}
     return {name: own[None] for name, own in models.items()}

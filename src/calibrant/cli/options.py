@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Annotated, Any, Literal, get_type_hints, overload
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -281,12 +281,12 @@ class Reading:
         given = {
             **self.forms,
             "pos_label": self.pos_label,
-            "labels": self.outcomes if self.outcomes != "binary" else None,
-            "multiclass": self.multiclass.replace("-", "_") if self.multiclass else None,
+            "labels": self.outcomes,
+            "multiclass": self.multiclass and self.multiclass.replace("-", "_"),
             "classes": self.class_names,
-            "on_invalid": self.on_invalid if self.on_invalid != "raise" else None,
+            "on_invalid": self.on_invalid,
         }
-        return {name: value for name, value in given.items() if value}
+        return {k: one for k, one in given.items() if one not in (None, "binary", "raise")}
 
     @property
     def forms(self) -> dict[str, Any]:
@@ -408,18 +408,10 @@ class Picture:
     @property
     def options(self) -> dict[str, Any]:
         """Keywords of a diagram's `save`, without defaults."""
-        return {
-            item.name: getattr(self, item.name)
-            for item in fields(self)
-            if getattr(self, item.name) is not None
-        }
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
-@overload
-def as_numbers(texts: None, argument: str) -> None: ...
-@overload
-def as_numbers(texts: Sequence[str], argument: str) -> list[float]: ...
-def as_numbers(texts: Sequence[str] | None, argument: str) -> list[float] | None:
+def as_numbers(texts: Sequence[str] | None, argument: str) -> Any:
     """Numbers of an option that was repeated, or whose values are joined with commas."""
     if texts is None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import calibrant as cal
@@ -80,14 +81,9 @@ def survival(
         show_json({"observed_expected": found.to_dict(), "assessment": assessment.to_dict()})
     else:
         show_text(f"{found}\n\n{assessment}")
-    _write(
-        output,
-        source,
-        picture,
-        lambda: cal.reliability_diagram(rows, confidence=confidence),
-        lambda: cal.report(rows, confidence=confidence).with_outcomes(found),
-        open,
-    )
+    drawn = partial(cal.reliability_diagram, rows, confidence=confidence)
+    page = lambda: cal.report(rows, confidence=confidence).with_outcomes(found)  # noqa: E731
+    _write(output, source, picture, drawn, page, open)
 
 
 @verb(
@@ -130,14 +126,8 @@ def quantiles(
     forecasts = {level: columns[level] for level in levels}
     found = cal.quantiles.assess(columns["y"], forecasts, confidence=confidence)
     show_result(found, json=json)
-    _write(
-        output,
-        source,
-        picture,
-        lambda: cal.plotting.quantile_diagram(found),
-        lambda: cal.report(found),
-        open,
-    )
+    drawn, page = partial(cal.plotting.quantile_diagram, found), partial(cal.report, found)
+    _write(output, source, picture, drawn, page, open)
 
 
 @verb(
@@ -190,14 +180,8 @@ def distributions(
         columns["samples"] = np.column_stack([ensemble[name] for name in members])
     found = cal.distributions.assess(**columns, confidence=confidence)
     show_result(found, json=json)
-    _write(
-        output,
-        source,
-        picture,
-        lambda: cal.plotting.pit_diagram(found),
-        lambda: cal.report(found),
-        open,
-    )
+    drawn, page = partial(cal.plotting.pit_diagram, found), partial(cal.report, found)
+    _write(output, source, picture, drawn, page, open)
 
 
 def _levels(texts: Sequence[str]) -> dict[float, str]:

@@ -157,13 +157,9 @@ def _class_names(reading: Reading, prob: Sequence[str]) -> list[str] | None:
 
 
 def _folds(sample: dict[str, Any]) -> int:
-    """Number of folds: five, or as many as there are rows or clusters."""
-    if "cluster" in sample:
-        units = len(set(sample["cluster"].tolist()))
-        if units < 2:
-            raise TooFewRows("`cluster` must tell two clusters or more apart.")
-        return min(FOLDS, units)
-    return min(FOLDS, max(2, len(sample["y_true"]) if "y_prob" in sample else sample["y_true"].n))
+    """Number of folds: five, or as many as there are rows or clusters, but two."""
+    units = set(sample["cluster"].tolist()) if "cluster" in sample else sample["y_true"]
+    return min(FOLDS, max(2, units.n if hasattr(units, "n") else len(units)))
 
 
 def _judged(learned: Any, sample: dict[str, Any]) -> str:
@@ -189,15 +185,12 @@ def _how_to_apply(source: Source, output: str) -> str:
     """Command that applies a map to a file like the one it was learned from."""
     reading = source.reading
     ending = ".csv" if source.paths[0].lower().endswith(".csv") else ".parquet"
-    words = ["calibrant", "recalibrate", f"NEW{ending}"]
-    for name, values in (
-        ("--prob", reading.prob or ()),
-        ("--classes", [reading.classes]),
-        ("--sep", [reading.sep]),
-    ):
-        words += [word for value in values if value for word in (name, value)]
+    words = [f"NEW{ending}", *(word for one in reading.prob or () for word in ("--prob", one))]
+    words += ["--classes", reading.classes] if reading.classes else []
+    words += ["--sep", reading.sep] if reading.sep else []
     words += [f"--{name.replace('_', '-')}" for name in reading.forms]
-    return shlex.join([*words, "--apply", printable(output, 200), "-o", f"BETTER{ending}"])
+    words += ["--apply", printable(output, 200), "-o", f"BETTER{ending}"]
+    return shlex.join(["calibrant", "recalibrate", *words])
 
 
 def _apply(source: Source, map_path: str, output: str) -> None:

@@ -31,9 +31,15 @@ from calibrant.io.from_data import sample_from
 from calibrant.io.request import CLASS_COLUMN
 from calibrant.io.scan import ClassSketches, ReadingOptions, class_columns, scan_classes
 from calibrant.reporting.classes import class_finding, classes_of
-from calibrant.reporting.outcomes import Outcome, as_outcomes
 from calibrant.reporting.repair import cluster_halves
-from calibrant.reporting.summary import Halves, Summary, outcomes_alone, shown_text, summarise
+from calibrant.reporting.summary import (
+    Halves,
+    Outcome,
+    Summary,
+    outcomes_alone,
+    shown_text,
+    summarise,
+)
 
 __all__ = ["Report", "report"]
 
@@ -57,14 +63,14 @@ class Report:
     @cached_property
     def html(self) -> str:
         """One self-contained page: it opens from disk and sends no request."""
-        from calibrant.reporting.pages import render_html
+        from calibrant.reporting.contents import render_html
 
         return render_html(self.summary)
 
     @cached_property
     def markdown(self) -> str:
         """Report in Markdown, without the pictures."""
-        from calibrant.reporting.pages import render_markdown
+        from calibrant.reporting.contents import render_markdown
 
         return render_markdown(self.summary)
 
@@ -110,7 +116,13 @@ class Report:
 
     def with_outcomes(self, *found: Outcome) -> Report:
         """Report with sections on groups that `find_groups` found, survival, quantiles or distributions."""
-        return Report(replace(self.summary, outcomes=as_outcomes(found)))
+        for one in found:
+            if not isinstance(one, Outcome):
+                raise InputError(
+                    "`found` must be what `find_groups`, `survival.observed_expected`, `quantiles.assess` "
+                    f"or `distributions.assess` gave; it is {show_value(one)}."
+                )
+        return Report(replace(self.summary, outcomes=found))
 
     def made_by(self, command: str) -> Report:
         """Report with the command that made it shown at the end."""

@@ -12,29 +12,35 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import calibrant
-from calibrant._format import group_text
-from calibrant.data.sketch import Sketch
+from calibrant._format import group_text, percent
+from calibrant.data.cell_sums import over_outcomes
+from calibrant.data.points import Points
+from calibrant.data.sketch import Sketch, are_hard_labels
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.compare import Comparison
+from calibrant.inference.find_groups import FoundGroups
 from calibrant.inference.groups import GroupAssessments
 from calibrant.io.progress import Progress
 from calibrant.measures.catalogue import Measured, measure_all
 from calibrant.measures.result_record import plain
+from calibrant.outcomes.distributions import DistributionAssessment
+from calibrant.outcomes.quantiles import QuantileAssessment
+from calibrant.outcomes.survival import HorizonRisk
 from calibrant.plotting.binned import binned_diagram
 from calibrant.plotting.decision_curve import DecisionCurve, decision_curve
 from calibrant.plotting.diagram import Diagram
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.plotting.risk_coverage import risk_coverage_diagram
 from calibrant.reporting.classes import ClassFindings
-from calibrant.reporting.notes import notes_on
-from calibrant.reporting.outcomes import Outcome
 from calibrant.reporting.repair import Repair, repair_of
 
 __all__ = [
     "MEASURE_NAMES",
     "GroupSummary",
     "Halves",
+    "Outcome",
     "Summary",
+    "notes_on",
     "outcomes_alone",
     "shown_names",
     "shown_text",
@@ -42,6 +48,8 @@ __all__ = [
 ]
 
 Halves: TypeAlias = tuple[Sketch, Sketch]
+Outcome: TypeAlias = FoundGroups | HorizonRisk | QuantileAssessment | DistributionAssessment
+"""Findings beside, or in place of, those on predictions of yes or no."""
 MOST_WITH_DECISIONS = 3
 """Groups up to which each has a decision curve, the slowest part of a page."""
 FEWEST_OF_EITHER = 20
@@ -56,6 +64,14 @@ MEASURE_NAMES = {
     "miscalibration": "Miscalibration part of the Brier score (CORP)",
 }
 """Other measures of the literature, and their display names."""
+FEW_EVENTS = 20
+"""Events below which intervals are wide whatever the number of rows."""
+HEAVY_TIE = 0.05
+"""Share of the rows from which on one prediction is worth a note."""
+SEEN_AT_AN_END = 0.001
+"""Share of the rows at 0 or 1 that is worth a note."""
+NEAR_AN_END = 2e-5
+"""A little more than the width of a cell of a sketch, 2⁻¹⁶."""
 LONGEST_NAME = 60
 """Characters of a name that fit a table."""
 CURVE_STEPS = 11
@@ -353,3 +369,87 @@ def shown_names(keys: Iterable[Hashable]) -> list[str]:
         taken.add(name)
         names.append(name)
     return names
+
+
+# -- notes on the rows ---------------------------------------------------------------------------
+
+
+def notes_on(sketch: Sketch, *, clusters: int | None = None) -> tuple[str, ...]:
+    """Sentences on the rows, in the order in which they are read.
+
+    `clusters` is how many clusters the rows are known to form, if they are not independent.
+
+    Examples
+    --------
+    >>> for note in notes_on(Sketch.from_counts(p=[0, 0.5], n=[60, 40], events=[0, 21])):
+    ...     print(note)
+    100 rows, 21 with the event (21%). No rows were dropped.
+    60% of the rows share one prediction, 0.
+    60% of the rows lie at 0 or within 0.00002 of it, 0% at 1.
+    """
+    counts = sketch.counts.sum(axis=0)
+    weighted = not np.allclose(
+        over_outcomes(sketch.weights), over_outcomes(sketch.counts), rtol=1e-9
+    )
+    notes = [f"{_size(sketch, weighted)} {_dropped(sketch)}"]
+    if are_hard_labels(sketch):
+        notes.append("All predictions are 0 or 1: these are hard labels, not probabilities.")
+    if weighted:
+        effective = sketch.total_weight**2 / float(sketch.squared_weights.sum())
+        notes.append(
+            f"The weights leave an effective sample size of {effective:,.0f} rows: the value is that of the "
+            "weighted population, the uncertainty that of this many rows."
+        )
+    notes += _ties_and_ends(sketch)
+    if clusters:
+        notes.append(
+            f"The rows belong to {clusters:,} clusters; interval, floor and p-value are those of clusters."
+        )
+    if not sketch.weights.sum(axis=0).all():
+        only = int(sketch.weights[:, 1].any())
+        notes.append(
+            f"All outcomes are {only}: calibration can be measured, discrimination cannot."
+        )
+    elif 0 < counts.min() < FEW_EVENTS:
+        which = "events" if counts[1] <= counts[0] else "rows without the event"
+        notes.append(f"There are only {counts.min()} {which}: expect wide intervals.")
+    return tuple(notes)
+
+
+def _size(sketch: Sketch, weighted: bool) -> str:
+    if sketch.weighted:
+        return f"{sketch.n:,} rows with {'weights' if weighted else 'soft outcomes'}."
+    events = int(sketch.counts[:, 1].sum())
+    return f"{sketch.n:,} rows, {events:,} with the event ({percent(events / sketch.n)})."
+
+
+def _dropped(sketch: Sketch) -> str:
+    dropped = dict(sketch.dropped)
+    if not dropped:
+        return "No rows were dropped."
+    many = sum(dropped.values())
+    reasons = ", ".join(f"{count:,} for {reason}" for reason, count in dropped.items())
+    return f"{many:,} {'row was' if many == 1 else 'rows were'} dropped: {reasons}."
+
+
+def _ties_and_ends(sketch: Sketch) -> list[str]:
+    """Notes on predictions that many rows share, and on those at 0 and 1.
+
+    Predictions next to 0 or 1, as naive Bayes makes them, share a cell without being equal.
+    """
+    points = Points.of(sketch)
+    share = over_outcomes(points.mass) / points.total
+    low, high = points.p <= NEAR_AN_END, points.p >= 1.0 - NEAR_AN_END
+    exact = ~(low | high) | (points.p == 0.0) | (points.p == 1.0)
+    notes = []
+    most = int(np.argmax(share * exact))
+    if exact[most] and share[most] >= HEAVY_TIE and points.p.size > 1:
+        notes.append(
+            f"{percent(float(share[most]))} of the rows share one prediction, {points.p[most]:.4g}."
+        )
+    at_low, at_high = float(share[low].sum()), float(share[high].sum())
+    if at_low + at_high >= SEEN_AT_AN_END:
+        notes.append(
+            f"{percent(at_low)} of the rows lie at 0 or within 0.00002 of it, {percent(at_high)} at 1."
+        )
+    return notes
