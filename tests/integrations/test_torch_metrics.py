@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch", reason="torch could not be started: it is n
 from tests.refusals import refused  # noqa: E402
 
 from calibrant.integrations import torch as metrics  # noqa: E402
-from calibrant.integrations.torch.solve import smooth_ece_of_tables  # noqa: E402
+from calibrant.integrations.torch.tables import smooth_ece_of_tables  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reporting.repair import Repair, halves, repair_of
+from calibrant.reporting.recalibration import Recalibration, halves, recalibration_of
 from calibrant.reporting.summary import notes_on
 
 
-def _repaired(sketch: cal.Sketch) -> Repair | None:
-    return repair_of(sketch, cal.assess(sketch))
+def _repaired(sketch: cal.Sketch) -> Recalibration | None:
+    return recalibration_of(sketch, cal.assess(sketch))
 
 
 def test_halves_add_up_to_the_whole() -> None:

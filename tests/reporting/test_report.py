@@ -63,9 +63,9 @@ def test_regions_add_up_to_the_error(overconfident: Report) -> None:
 
 
 def test_recalibration_helps_a_miscalibrated_model(overconfident: Report) -> None:
-    repair = json.loads(overconfident.json)["groups"][0]["recalibration"]
-    assert repair["after"]["smooth_ece"] < repair["before"]["smooth_ece"] / 2
-    assert repair["after"]["log_loss"] < repair["before"]["log_loss"]
+    found = json.loads(overconfident.json)["groups"][0]["recalibration"]
+    assert found["after"]["smooth_ece"] < found["before"]["smooth_ece"] / 2
+    assert found["after"]["log_loss"] < found["before"]["log_loss"]
 
 
 def test_recalibration_is_not_sold_to_a_calibrated_model() -> None:
@@ -122,14 +122,14 @@ def test_rows_of_one_cluster_are_on_one_side_of_the_fit() -> None:
         leaked = cal.report(y, p)
     gains = []
     for made in (honest, leaked):
-        repair = made.summary.groups[0].repair
-        assert repair is not None
-        gains.append(repair.before.log_loss - repair.after.log_loss)
+        found = made.summary.groups[0].recalibration
+        assert found is not None
+        gains.append(found.before.log_loss - found.after.log_loss)
     assert gains[0] < 0.1 * gains[1]
     assert "The clusters were split into two halves" in honest.html
     found = cal.assess(y, p, cluster=who)
     made = cal.report(cal.Sketch.from_arrays(y, p), assessment=found)
-    assert made.summary.groups[0].repair is None
+    assert made.summary.groups[0].recalibration is None
     assert "What recalibration would gain is not known" in made.markdown
 
 

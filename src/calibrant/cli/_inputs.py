@@ -424,10 +424,6 @@ def read_columns(
     return source, {one: table[name].to_numpy() for one, name in wanted.items()}
 
 
-def _as_sketches(groups: Mapping[Key, Sketch], by: Sequence[str]) -> Sketches:
-    return Sketches({k[0] if len(by) == 1 else k: one for k, one in groups.items()}, by=tuple(by))
-
-
 def read_samples(
     source: Source,
     grouping: Grouping | None = None,
@@ -443,87 +439,66 @@ def read_samples(
     `keep_empty` keeps groups without a valid row.
     """
     grouping, measuring = grouping or Grouping(), measuring or Measuring()
+    reading, cluster, columns = source.reading, measuring.cluster, None
     if source.kind == "log":
         return _read_logs(source, grouping, measuring)
     if source.kind == "sketch":
-        samples = _read_sketches(source, grouping, measuring)
-    elif {name.lower() for name in source.columns} >= QUERY_COLUMNS and not source.reading.prob:
+        sketches: Any = _added_up(source, grouping, cluster)
+    elif {name.lower() for name in source.columns} >= QUERY_COLUMNS and not reading.prob:
         from calibrant.io.rows import read_table
         from calibrant.io.sql import read
 
-        table = read_table(source.files)  # the result of a query that `calibrant sql` wrote
-        columns = {name: table[name].to_pylist() for name in source.columns}
-        samples = _of_sketches(source, read(columns, on_invalid=source.reading.on_invalid))
+        table, cluster = read_table(source.files), None  # of a query that `calibrant sql` wrote
+        found = {name: table[name].to_pylist() for name in source.columns}
+        sketches = read(found, on_invalid=reading.on_invalid)
     else:
-        chosen = Columns.of(source, grouping, measuring)
-        single = len(chosen.prob) == 1 and not source.reading.multiclass
+        columns = Columns.of(source, grouping, measuring)
+        single = len(columns.prob) == 1 and not reading.multiclass
         if rows is not None and single and not grouping.per_file:
-            arrays = read_arrays(source, chosen, rows)
-            return Samples(source, chosen.by, arrays, chosen, chosen.cluster, scale=measuring.scale)
-        samples = _scan(source, chosen, grouping, measuring, checkpoint)
+            arrays = read_arrays(source, columns, rows)
+            return Samples(source, columns.by, arrays, columns, cluster, scale=measuring.scale)
+        several = len(columns.prob) > 1 or reading.multiclass
+        values = {"sep": reading.sep, "sample_weight": columns.weight, **reading.options}
+        sketches = cal.scan(
+            source.paths,
+            y_true=columns.label,
+            y_prob=list(columns.prob) if several else columns.prob[0],
+            by=list(columns.by) or None,
+            cluster=cluster,
+            scale=measuring.scale,
+            per_file=grouping.per_file,
+            checkpoint=checkpoint,
+            **{name: value for name, value in values.items() if value is not None},
+        )
     if any(rows or ()):
         raise InputError("a column beside predictions and outcomes needs rows of one model.")
-    return _without_empty(samples, keep_empty)
-
-
-def _scan(
-    source: Source,
-    columns: Columns,
-    grouping: Grouping,
-    measuring: Measuring,
-    checkpoint: str | None,
-) -> Samples:
-    """Sketches of rows."""
-    reading, prob = source.reading, list(columns.prob)
-    more: dict[str, Any] = {
-        "sample_weight": columns.weight,
-        "sep": reading.sep,
-        "per_file": grouping.per_file,
-    }
-    sketches = cal.scan(
-        source.paths,
-        y_true=columns.label,
-        y_prob=prob if len(prob) > 1 or reading.multiclass else prob[0],
-        by=list(columns.by) or None,
-        cluster=columns.cluster,
-        scale=measuring.scale,
-        checkpoint=checkpoint,
-        **reading.options,
-        **{name: value for name, value in more.items() if value},
-    )
-    return _of_sketches(source, sketches, columns, columns.cluster)
-
-
-def _of_sketches(
-    source: Source,
-    sketches: Sketch | Sketches,
-    columns: Columns | None = None,
-    cluster: str | None = None,
-) -> Samples:
     by = tuple(name for name in sketches.by if name != cluster)
-    return Samples(source, by, sketches, columns, cluster)
+    return _without_empty(Samples(source, by, sketches, columns, cluster), keep_empty)
 
 
-def _read_sketches(source: Source, grouping: Grouping, measuring: Measuring) -> Samples:
+def _as_sketches(groups: Mapping[Key, Sketch], by: Sequence[str]) -> Sketches:
+    return Sketches({k[0] if len(by) == 1 else k: one for k, one in groups.items()}, by=tuple(by))
+
+
+def _added_up(source: Source, grouping: Grouping, cluster: str | None) -> Any:
     """Sketches that were saved, rolled up to the groups that are asked for, and added up."""
-    roles = [("by", name) for name in grouping.columns]
-    roles += [("cluster", measuring.cluster)] if measuring.cluster else []
+    roles = [("by", name) for name in grouping.columns] + (
+        [("cluster", cluster)] if cluster else []
+    )
     total: Any = 0
     for path, name in zip(source.paths, source.names, strict=True):
-        sketches = cal.load(path)
+        sketches: Any = cal.load(path)
         for argument, column in roles:
             require_choice(argument, column, sketches.by)
         if grouping.columns:
-            sketches = cast(Sketches, sketches).roll_up(
-                *dict.fromkeys(column for _, column in roles)
-            )
+            sketches = sketches.roll_up(*dict.fromkeys(column for _, column in roles))
         groups = {(name, *k) if grouping.per_file else k: s for k, s in sketches.groups.items()}
         by = ("file", *sketches.by) if grouping.per_file else sketches.by
         try:
             total = total + _as_sketches(groups, by)
         except MergeError as error:
             raise InputError(f"{name} cannot be added to those before. {error.message}") from error
-    return _of_sketches(source, total if total.by else total[()], cluster=measuring.cluster)
+    return total if total.by else total[()]
 
 
 def _without_empty(samples: Samples, keep_empty: bool = False) -> Samples:

@@ -178,11 +178,10 @@ def _write(result: Any, output: str, checkpoint: str | None = None) -> None:
     else:
         cal.save(result, output, checkpoint=checkpoint)
         where = f"{printable(output, LONGEST_PATH)} ({os.path.getsize(output):,} bytes)"
-    parts = [count(sum(one.n for one in sketches), "row")]
     abstained = sum(one.dropped.get(ABSTAINED, 0) for one in sketches)
     dropped = sum(sum(one.dropped.values()) for one in sketches) - abstained
+    parts = [count(sum(one.n for one in sketches), "row")]
+    parts[0] += f" in {count(len(sketches), 'group')}" if result.by else ""
     parts += [f"{count(dropped, 'row')} dropped"] if dropped else []
     parts += [count(abstained, "abstention")] if abstained else []
-    groups = "" if not result.by else f" in {count(len(sketches), 'group')}"
-    parts[0] += groups
     note(f"Wrote {where}: {', '.join(parts)}.")

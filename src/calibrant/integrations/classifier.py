@@ -141,9 +141,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         from sklearn.utils.validation import check_is_fitted
 
         if self.estimator is None:
-            raise InputError(
-                '`estimator` must be a fitted classifier with `cv="prefit"`; got None.'
-            )
+            raise invalid("estimator", 'be a fitted classifier with `cv="prefit"`', None)
         self._classifier()  # refuses what gives no probabilities
         check_is_fitted(self.estimator)
         return self.estimator
@@ -162,9 +160,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             return
         heavy = np.bincount(codes, weight, self.classes_.size) > 0
         if heavy.sum() < 2:
+            only = show_value(self.classes_[heavy].tolist())
             raise InputError(
-                "`y` must have rows of positive weight in two classes for a map; all the weight is on "
-                f"{show_value(self.classes_[heavy].tolist())}."
+                f"`y` must have weight in two classes for a map; all of it is on {only}."
             )
 
     def predict_proba(self, X: Any) -> Floats:
@@ -190,10 +188,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
         chosen = LogisticRegression() if self.estimator is None else self.estimator
         if not (hasattr(chosen, "predict_proba") or hasattr(chosen, "decision_function")):
-            raise InputError(
-                "`estimator` must have `predict_proba` or `decision_function`, which a map is learned from; "
-                f"{type(chosen).__name__} has none."
-            )
+            kind = type(chosen).__name__
+            raise invalid("estimator", "have `predict_proba` or `decision_function`", kind)
         return clone(chosen)
 
     def _held_out(
@@ -217,11 +213,10 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             given[test] = _predictions(model, _safe_indexing(X, test))
             seen[test] = True
         if not seen.any():
-            raise TooFewRows(
-                "`y` must hold rows of every class outside each fold; no fold leaves rows of all of "
-                f"{show_value(self.classes_.tolist())}.",
-                hint="Pass another `cv`, such as one that shuffles, or leave out classes that come late.",
+            hint = (
+                "Pass another `cv`, such as one that shuffles, or leave out classes that come late."
             )
+            raise TooFewRows("`y` must hold rows of every class outside some fold.", hint=hint)
         return seen, given
 
     def _folds(self, codes: NDArray[np.int64], groups: Any) -> Any:
@@ -237,8 +232,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if fewest < 2:
             rarest = self.classes_[np.argmin(np.bincount(codes))]
             raise InputError(
-                "`y` must hold at least 2 rows of every class for cross-fitting; class "
-                f"{show_value(rarest)} has {fewest}."
+                f"`y` must hold at least 2 rows of every class; {show_value(rarest)} has {fewest}."
             )
         cv = max(2, min(cv, fewest))
         return cv if groups is None else StratifiedGroupKFold(cv)
@@ -288,11 +282,8 @@ def _predictions(model: Any, X: Any) -> Floats:
     scores = scores[:, None] if scores.ndim == 1 else scores
     many = len(model.classes_)
     if scores.shape[1] != (1 if many == 2 else many):
-        raise InputError(
-            f"`estimator` must give a score for each class; `decision_function` has {scores.shape[1]} "
-            f"columns for {many} classes.",
-            hint="Make it score each class against the rest.",
-        )
+        columns = f"`decision_function` has {scores.shape[1]} columns for {many} classes"
+        raise InputError(f"`estimator` must score each class against the rest; {columns}.")
     return scores
 
 

@@ -180,23 +180,23 @@ def _advice(group: GroupSummary) -> str:
         return f"collect more rows. So far the error is only known to be {below}."
     if not one.miscalibrated:
         return f"nothing. The error is {below}; state that number, not that there is no error."
-    helps = group.repair is not None and group.repair.helps
+    helps = group.recalibration is not None and group.recalibration.helps
     return f"recalibrate. {_gain(group)}" if helps else _gain(group)
 
 
 def _gain(group: GroupSummary) -> str:
     """Gain from recalibration, by the scores of its table."""
-    repair = group.repair
-    if repair is None:
+    effect = group.recalibration
+    if effect is None:
         return (
             "What recalibration would gain is not known: it needs single rows, or sketches without "
             "clusters, and both outcomes in either half of them."
         )
-    if repair.left_alone:
+    if effect.left_alone:
         return "Recalibration would leave these predictions as they are."
-    if not repair.helps:
+    if not effect.helps:
         return "Recalibration would not help: on rows left out of the fit, not all scores improve."
-    before, after = (number_text(one.smooth_ece) for one in (repair.before, repair.after))
+    before, after = (number_text(one.smooth_ece) for one in (effect.before, effect.after))
     return f"Recalibration would bring SmoothECE from {before} to {after}, on rows left out of the fit."
 
 
@@ -256,16 +256,16 @@ def _particulars(group: GroupSummary) -> list[Section]:
 
 def _recalibration(group: GroupSummary) -> list[Block]:
     """Scores and diagrams before and after."""
-    repair = group.repair
-    if repair is None or repair.left_alone:
+    effect = group.recalibration
+    if effect is None or effect.left_alone:
         return [_gain(group)]
     scores = [
-        [shown, *(decimals(getattr(one, name)) for one in (repair.before, repair.after))]
+        [shown, *(decimals(getattr(one, name)) for one in (effect.before, effect.after))]
         for name, shown in SCORE_NAMES.items()
     ]
     halves = "clusters" if group.assessment.clusters else "rows"
     label = f"Reliability diagram of {group.name}, recalibrated"
-    after = Picture(repair.diagram, label, "Recalibrated, on rows left out of the fit")
+    after = Picture(effect.diagram, label, "Recalibrated, on rows left out of the fit")
     return [
         _gain(group),
         Table(["On rows left out of the fit", "as they are", "recalibrated"], scores),

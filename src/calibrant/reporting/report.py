@@ -31,7 +31,7 @@ from calibrant.io.from_data import sample_from
 from calibrant.io.request import CLASS_COLUMN
 from calibrant.io.scan import ClassSketches, ReadingOptions, class_columns, scan_classes
 from calibrant.reporting.classes import class_finding, classes_of
-from calibrant.reporting.repair import cluster_halves
+from calibrant.reporting.recalibration import cluster_halves
 from calibrant.reporting.summary import (
     Halves,
     Outcome,
@@ -226,11 +226,12 @@ def report(
     reading: Any = options
     by_class = paired = None
     if data is not None:
-        again = not (is_summed(data) or isinstance(data, Iterator) or options.get("per_file"))
-        if again and by is None and options.get("multiclass") is None:
-            if not isinstance(y_prob, str) and 1 < len(y_prob) <= MOST_COMPARED:
+        again = by is None and not (is_summed(data) or isinstance(data, Iterator))
+        again = again and not options.get("per_file")
+        if again and options.get("multiclass") is None:
+            if isinstance(y_prob, list) and 1 < len(y_prob) <= MOST_COMPARED and _is_local(data):
                 paired = partial(compare, y_true, y_prob, data=data, cluster=cluster, **options)
-        elif again and by is None and cluster is None:
+        elif again and cluster is None:
             by_class = partial(scan_classes, data, y_true=y_true, y_prob=y_prob, **options)
         y_true, y_prob, cluster, reading = sample_from(
             data,
@@ -264,12 +265,9 @@ def report(
         else:
             finding = _groups(y_true, cluster, scale, limit, settings)
             sketches = finding.sketches
-    elif many and reading.get("multiclass") in ("top_label", "classwise"):
+    elif several or (many and reading.get("multiclass") in ("top_label", "classwise")):
         _require_nothing_else(assessment=assessment)
-        finding = assess_by(y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading)
-        sketches = finding.sketches
-    elif several:
-        settings["limit"] = limit
+        settings |= {"limit": limit} if several else {}
         finding = assess_by(y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading)
         sketches = finding.sketches
     else:
@@ -289,11 +287,19 @@ def report(
     if several and 1 < len(y_prob) <= MOST_COMPARED:
         paired = partial(compare, y_true, y_prob, cluster=cluster, **reading)
     if paired is not None:
-        pairs_of_models = paired(confidence=confidence, scale=scale)
-        made = Report(replace(made.summary, comparison=pairs_of_models))
+        compared = paired(confidence=confidence, scale=scale)
+        made = Report(replace(made.summary, comparison=compared))
     if by_class is None and many and cluster is None:
         by_class = partial(_classes, y_true, y_prob, reading)
     return made if by_class is None else made.with_classes(by_class())
+
+
+def _is_local(data: Any) -> bool:
+    """True of files, columns by name and frames in memory, whose rows can be read again as arrays."""
+    import narwhals as nw
+
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return isinstance(data, str | os.PathLike | list | Mapping) or isinstance(frame, nw.DataFrame)
 
 
 def _page(

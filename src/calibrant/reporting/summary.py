@@ -32,7 +32,7 @@ from calibrant.plotting.diagram import Diagram
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.plotting.risk_coverage import risk_coverage_diagram
 from calibrant.reporting.classes import ClassFindings
-from calibrant.reporting.repair import Repair, repair_of
+from calibrant.reporting.recalibration import Recalibration, recalibration_of
 
 __all__ = [
     "MEASURE_NAMES",
@@ -91,7 +91,7 @@ class GroupSummary:
     diagram : ReliabilityDiagram
         The curve, its bands and the finding as a sentence. No bands where rows are in clusters: they would
         be those of independent rows.
-    repair : Repair or None
+    recalibration : Recalibration or None
         Scores before and after recalibration on rows, or clusters of them, left out of the fit.
     measures : tuple of Measured
         Other measures of the same rows.
@@ -109,7 +109,7 @@ class GroupSummary:
     name: str
     assessment: Assessment
     diagram: ReliabilityDiagram
-    repair: Repair | None
+    recalibration: Recalibration | None
     measures: tuple[Measured, ...]
     notes: tuple[str, ...]
     stands_for: int = 1
@@ -142,7 +142,7 @@ class GroupSummary:
             "sentence": self.diagram.verdict.sentence,
             "regions": [asdict(region) for region in self.assessment.direction.regions],
             "curve": self.curve,
-            "recalibration": None if self.repair is None else self.repair.to_dict(),
+            "recalibration": None if self.recalibration is None else self.recalibration.to_dict(),
             "decisions": None if self.decisions is None else self.decisions.to_dict(),
             "measures": [
                 {"name": line.name, "value": line.value, "error": line.error, "misses": line.misses}
@@ -268,7 +268,7 @@ def summarise(
             name=name,
             assessment=one,
             diagram=reliability_diagram(sketch, assessment=one),
-            repair=repair_of(sketch, one, parts.get(key), seed=seed),
+            recalibration=recalibration_of(sketch, one, parts.get(key), seed=seed),
             measures=measure_all(sketch, which=tuple(MEASURE_NAMES)).lines,
             notes=notes_on(sketch, clusters=one.clusters),
             stands_for=found[key].stands_for if found else 1,

@@ -10,13 +10,13 @@ from calibrant._arguments import require_choice, require_count
 from calibrant._optional import require
 from calibrant.data.rows import REASONS
 from calibrant.errors import InputError, invalid
-from calibrant.integrations.torch.solve import smooth_ece_of_tables
 from calibrant.integrations.torch.tables import (
     NOT_COUNTED,
     Batch,
     add_rows,
     binary_rows,
     class_rows,
+    smooth_ece_of_tables,
 )
 
 if TYPE_CHECKING:

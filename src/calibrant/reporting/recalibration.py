@@ -19,7 +19,7 @@ from calibrant.inference.scores import brier_score, log_loss
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 
-__all__ = ["Repair", "Scores", "cluster_halves", "halves", "repair_of"]
+__all__ = ["Recalibration", "Scores", "cluster_halves", "halves", "recalibration_of"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -38,7 +38,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Repair:
+class Recalibration:
     """Scores as the predictions are and recalibrated, and the diagram of the recalibrated ones.
 
     `left_alone` says that the map changes nothing: the rows give no reason to.
@@ -65,13 +65,13 @@ class Repair:
         }
 
 
-def repair_of(
+def recalibration_of(
     sketch: Sketch,
     assessment: Assessment,
     parts: tuple[Sketch, Sketch] | None = None,
     *,
     seed: int = 0,
-) -> Repair | None:
+) -> Recalibration | None:
     """Fit the default recalibrator on either half of the rows and apply it to the other.
 
     The halves are `parts`, or made by throwing coins, as if the rows were independent. None where a
@@ -83,8 +83,8 @@ def repair_of(
     >>> from calibrant.inference.assess import assess
     >>> p = np.linspace(0.01, 0.99, 99)
     >>> sketch = Sketch.from_counts(p, np.full(99, 1000), np.round(1000 * p**2))
-    >>> repair = repair_of(sketch, assess(sketch))
-    >>> repair.after.smooth_ece < 0.5 * repair.before.smooth_ece
+    >>> effect = recalibration_of(sketch, assess(sketch))
+    >>> effect.after.smooth_ece < 0.5 * effect.before.smooth_ece
     True
     """
     if assessment.clusters is not None and parts is None:
@@ -96,20 +96,20 @@ def repair_of(
     if any(not part.weights.sum(axis=0).all() for part in parts):
         return None
     maps = [AdaptiveRecalibrator().fit(part) for part in parts]
-    repaired = _applied(maps[0], parts[1]) + _applied(maps[1], parts[0])
+    recalibrated = _applied(maps[0], parts[1]) + _applied(maps[1], parts[0])
     diagram = reliability_diagram(
-        repaired,
+        recalibrated,
         confidence=assessment.confidence,
         bands=assessment.clusters is None,
     )
     before = Scores(assessment.smooth_ece, assessment.brier.value, assessment.log_loss.value)
-    after = (brier_score(repaired).value, log_loss(repaired).value)
+    after = (brier_score(recalibrated).value, log_loss(recalibrated).value)
     left_alone = all(one.is_identity for one in maps)
-    return Repair(before, Scores(diagram.smooth_ece.value, *after), diagram, left_alone)
+    return Recalibration(before, Scores(diagram.smooth_ece.value, *after), diagram, left_alone)
 
 
 def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
-    """The rows dealt into two parts, each by the throw of a coin.
+    """Random halves of the rows.
 
     Rows of one cell and outcome are alike, so that dealing them is a binomial draw of their number;
     their offsets are shared out in proportion, which moves no row out of its cell. So are weights, as
@@ -140,7 +140,7 @@ def _sketch_of(like: Sketch, cells: Integers, columns: list[NDArray[Any]]) -> Sk
 def cluster_halves(
     pairs: Rows, codes: Integers, scale: Scale, *, seed: int
 ) -> tuple[Sketch, Sketch]:
-    """The rows dealt into two parts by whole clusters, which are as many in either, give or take one.
+    """Random halves of the clusters, as many in either, give or take one.
 
     Examples
     --------
