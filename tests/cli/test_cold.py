@@ -23,7 +23,7 @@ SLOW = {
     "scipy.stats",
     "matplotlib",
 }
-SLOW |= {"altair", "sklearn", "torch", "narwhals", "pyarrow.dataset"}
+SLOW |= {"altair", "sklearn", "torch", "pyarrow.dataset"}
 
 
 def loaded(*words: str) -> set[str]:

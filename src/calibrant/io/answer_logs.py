@@ -72,7 +72,7 @@ PLAIN: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """What a log holds of one answer.
+    """Answer of a log, with all that the log says of it.
 
     Attributes
     ----------
