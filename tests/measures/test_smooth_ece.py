@@ -159,5 +159,4 @@ def test_results_travel_between_processes():
     assert result.dropped == {"invalid label": 1}
     for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
         assert again == result
-        assert hash(again) == hash(result)
     assert cal.smooth_ece_result(pickle.loads(pickle.dumps(pairs))) == result

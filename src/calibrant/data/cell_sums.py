@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._locks import cached_property
 from calibrant.errors import InputError, MergeError, invalid
 
 __all__ = [
@@ -76,7 +75,7 @@ class Columns:
         """Through the constructor, which makes the arrays read-only again."""
         return Columns, tuple(map(self.column, [column.name for column in fields(self)]))
 
-    @cached_property
+    @property
     def rows(self) -> int:
         """Number of rows."""
         return int(self.counts.sum())

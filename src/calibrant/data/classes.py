@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
@@ -16,12 +17,11 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_flag
 from calibrant._format import common_length, common_start, distinct_parts, group_text
-from calibrant._locks import cached_property
 from calibrant.data._fill import fill_classes, fill_weights
 from calibrant.data.arrays import as_array, as_column, is_missing
 from calibrant.data.cell_sums import DEFAULT_NODES, Columns, require_nodes
 from calibrant.data.columns import require_numbers, same_length
-from calibrant.data.rows import DROP, Dropped, Rows, missing_value
+from calibrant.data.rows import DROP, Rows, missing_value
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, TooFewRows, invalid, show_value
@@ -309,7 +309,7 @@ class ClassProbabilities:
         found.require_valid()
         return found, predicted if found.kept is None else predicted[found.kept]
 
-    def _reasons(self, rows: Integers) -> Dropped:
+    def _reasons(self, rows: Integers) -> dict[str, int]:
         """Counts of rows by the first rule that each breaks."""
         labels = self.labels[rows]
         rules = {
@@ -320,7 +320,7 @@ class ClassProbabilities:
         }
         reason = np.select(list(rules.values()), list(range(len(rules))))
         counts = zip(rules, np.bincount(reason, minlength=len(rules)).tolist(), strict=True)
-        return Dropped({name: count for name, count in counts if count})
+        return {name: count for name, count in counts if count}
 
     def refusal(self, row: int) -> InputError:
         """InputError for a row that breaks a rule."""
@@ -486,7 +486,7 @@ def top_label(
     for k, name in enumerate(matrix.classes):
         own = rows.select(order[bounds[k] : bounds[k + 1]])
         if own.n and (own.raw_weight is None or own.raw_weight.any()):
-            own = replace(own, dropped=Dropped() if sketches else rows.dropped)
+            own = replace(own, dropped={} if sketches else rows.dropped)
             sketches[name] = Sketch.from_rows(own, nodes=nodes)
     return Sketches(sketches, by="predicted")
 
@@ -565,7 +565,7 @@ class ClassDistributions:
         Where the rows stand among those that were given.
     classes : list
         What the columns stand for.
-    dropped : Dropped
+    dropped : dict
         How many rows were left out, by reason.
     """
 
@@ -575,7 +575,7 @@ class ClassDistributions:
     weight: Floats | None
     rows: Integers
     classes: list[Any]
-    dropped: Dropped
+    dropped: dict[str, int]
 
 
 def class_distributions(
@@ -599,5 +599,5 @@ def class_distributions(
         top.weight,
         kept,
         matrix.classes,
-        Dropped(top.dropped),
+        dict(top.dropped),
     )

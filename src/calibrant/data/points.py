@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._locks import cached_property
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
-from calibrant.data.rows import BLOCK_ROWS, Dropped, InputOptions, Rows, require_alone
+from calibrant.data.rows import BLOCK_ROWS, InputOptions, Rows, require_alone
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sample
 
@@ -65,7 +65,7 @@ class Points:
     squared_residuals: Floats | None = None
     soft: bool = False
     scale: Scale = PROBABILITY
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (self.p, self.mass, self.squared, self.squared_residuals):

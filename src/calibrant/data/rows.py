@@ -11,14 +11,14 @@ import difflib
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Never, NoReturn, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_flag
-from calibrant._locks import cached_property
 from calibrant.data.arrays import as_column, is_missing
 from calibrant.data.columns import require_numbers, same_length
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, invalid, show_value
@@ -28,7 +28,6 @@ __all__ = [
     "LEFT_OUT",
     "REASONS",
     "Classes",
-    "Dropped",
     "Form",
     "InputOptions",
     "Rows",
@@ -74,36 +73,6 @@ _FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 _BYTES = frozenset(map(np.dtype, ("bool", "int8")))
 _NATIVE_LABELS = _BYTES | frozenset(map(np.dtype, ("uint8", "int64", "float64")))
 _FORM_KEYWORDS = {"logit": "from_logits", "logprob": "from_logprobs", "percent": "percent"}
-
-
-class Dropped(Mapping[str, int]):
-    """Counts of rows that were left out, by reason: a read-only mapping that can be hashed.
-
-    Examples
-    --------
-    >>> Dropped({"missing label": 2})
-    {'missing label': 2}
-    """
-
-    __slots__ = ("_counts",)
-
-    def __init__(self, counts: Mapping[str, int] | None = None) -> None:
-        self._counts = dict(counts or {})
-
-    def __getitem__(self, reason: str) -> int:
-        return self._counts[reason]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._counts)
-
-    def __len__(self) -> int:
-        return len(self._counts)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._counts.items()))
-
-    def __repr__(self) -> str:
-        return repr(self._counts)
 
 
 class InputOptions(TypedDict, total=False):
@@ -198,7 +167,7 @@ class Rows:
     form: Form = "probability"
     pos_label: Any = None
     soft: bool = False
-    dropped: Mapping[str, int] = Dropped()
+    dropped: Mapping[str, int] = field(default_factory=dict)
     kept: NDArray[np.int64] | None = None
 
     @property
@@ -387,7 +356,7 @@ class Rows:
             )
         if not here:
             return self
-        dropped = Dropped(Counter(self.dropped) + Counter(here))
+        dropped = dict(Counter(self.dropped) + Counter(here))
         kept = np.arange(self.n) if self.kept is None else self.kept
         return replace(self, dropped=dropped, kept=kept).select(codes < 0)
 

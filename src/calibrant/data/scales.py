@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_number, require_share
-from calibrant._locks import cached_property
 from calibrant.errors import InputError, invalid, show_value
 
 __all__ = [

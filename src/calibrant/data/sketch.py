@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_number
-from calibrant._locks import UPDATES
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import (
     DEFAULT_NODES,
@@ -26,7 +27,6 @@ from calibrant.data.columns import numbers, require_each, same_length
 from calibrant.data.fill import fill
 from calibrant.data.rows import (
     LEAST_TOTAL_WEIGHT,
-    Dropped,
     InputOptions,
     Rows,
     as_rows,
@@ -38,6 +38,7 @@ from calibrant.errors import CalibrantWarning, InputError, MergeError, TooFewRow
 __all__ = [
     "FLOAT_COLUMNS",
     "INTEGER_COLUMNS",
+    "UPDATES",
     "Sketch",
     "are_hard_labels",
     "as_sample",
@@ -53,6 +54,14 @@ LARGEST_COUNT = 1 << 53
 """Larger whole numbers are no floats."""
 FEWEST_HARD_LABELS = 50
 """Fewer rows may be 0 and 1 because nothing else was asked, as in an example."""
+
+
+UPDATES = threading.RLock()
+"""Lock of whatever grows in place; what it guards is replaced in one assignment."""
+if hasattr(os, "register_at_fork"):  # a child would wait for ever on what another thread holds
+    os.register_at_fork(
+        before=UPDATES.acquire, after_in_parent=UPDATES.release, after_in_child=UPDATES.release
+    )
 
 
 class Sketch:
@@ -92,7 +101,7 @@ class Sketch:
             )
             hint = "Pass the `nodes` that the cells were made with."
             raise InputError(message, argument="cells", hint=hint)
-        self._state = (columns, Dropped(dropped))
+        self._state = (columns, dict(dropped or {}))
 
     # -- building ------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from calibrant._arguments import (
     require_share,
 )
 from calibrant._format import percent
-from calibrant.data.rows import Dropped, InputOptions, require_one_sample
+from calibrant.data.rows import InputOptions, require_one_sample
 from calibrant.decisions.ranking import Ranking, Side, rank
 from calibrant.errors import InputError
 from calibrant.io.from_data import sample_from
@@ -135,7 +135,7 @@ class Certified(Record):
     clusters: int | None
     rows_needed: int
     nearest: OperatingPoint | None = None
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def points(self) -> tuple[OperatingPoint, ...]:

@@ -23,7 +23,7 @@ from calibrant._arguments import (
 )
 from calibrant._format import decimals
 from calibrant.data.cell_sums import FRACTION_BITS
-from calibrant.data.rows import Dropped, InputOptions, Rows
+from calibrant.data.rows import InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches, Stacked, is_summed
 from calibrant.errors import InputError, TooFewRows
@@ -93,7 +93,7 @@ class NetBenefit(Record):
     n: int
     clusters: int | None
     seed: int
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
 
     @property

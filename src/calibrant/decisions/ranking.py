@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.points import Points
-from calibrant.data.rows import ABSTAINED, Dropped, InputOptions, Rows
+from calibrant.data.rows import ABSTAINED, InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Stacked, is_summed
 from calibrant.inference.assess import read_clustered
@@ -191,7 +191,7 @@ def rank_sketch(sketch: Sketch, parts: Stacked | None = None, side: Side = "abov
         n=sketch.n,
         whole=not sketch.weighted,
         clusters=clusters,
-        dropped=Dropped({why: k for why, k in sketch.dropped.items() if why != ABSTAINED}),
+        dropped={why: k for why, k in sketch.dropped.items() if why != ABSTAINED},
         declined=sketch.dropped.get(ABSTAINED, 0),
     )
 

@@ -18,7 +18,7 @@ from calibrant._arguments import (
     require_share,
 )
 from calibrant._format import aligned, decimals, html_table
-from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.decisions.ranking import Ranking, rank
 from calibrant.errors import TooFewRows, invalid
 from calibrant.inference.calibration_test import Interval
@@ -102,7 +102,7 @@ class Selective:
     abstained: int
     clusters: int | None
     confidence: float
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
     _rows: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     _errors: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
 

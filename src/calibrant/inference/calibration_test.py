@@ -35,12 +35,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._locks import cached_property
 from calibrant.data.sketch import Sketch
 from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.null_noise import (

@@ -22,7 +22,7 @@ from calibrant._arguments import (
 from calibrant._format import decimals, group_text, p_equation
 from calibrant.data.arrays import as_array, as_column
 from calibrant.data.classes import as_class_probabilities, top_label
-from calibrant.data.rows import Dropped, InputOptions, Rows, as_rows, require_one_sample
+from calibrant.data.rows import InputOptions, Rows, as_rows, require_one_sample
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
@@ -615,7 +615,7 @@ class _Sample:
         """Sample of some of the rows that were passed."""
         own = chosen[self.place]
         gone = int(chosen.sum() - own.sum())
-        dropped = Dropped({"invalid for one of the models": gone} if gone else {})
+        dropped = {"invalid for one of the models": gone} if gone else {}
         models = {
             name: replace(rows.select(own), dropped=dropped) for name, rows in self.models.items()
         }

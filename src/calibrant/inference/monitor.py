@@ -27,12 +27,11 @@ from calibrant._files import (
     write_whole,
 )
 from calibrant._format import SMALLEST_P_VALUE, group_text
-from calibrant._locks import UPDATES
 from calibrant.data.arrays import as_column
 from calibrant.data.cells import table_column
 from calibrant.data.rows import InputOptions, require_alone
 from calibrant.data.scales import PROBABILITY
-from calibrant.data.sketch import Sketch, as_sketch
+from calibrant.data.sketch import UPDATES, Sketch, as_sketch
 from calibrant.data.sketch_file import from_json, to_json
 from calibrant.data.sketches import Sketches, is_summed
 from calibrant.errors import CalibrantError, InputError, invalid, show_value

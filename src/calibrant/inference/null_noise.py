@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._locks import cached_property
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch

@@ -7,11 +7,11 @@ many parts of the rows is one batch of cosine transforms.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._locks import cached_property
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Stacked

@@ -9,6 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
 from calibrant._files import decoding
-from calibrant._locks import cached_property
 from calibrant.errors import InputError, show_value
 from calibrant.io.answer_logs import LOGS, PLAIN, Entry, Log, at, field_of, log_format
 from calibrant.io.confidence import (

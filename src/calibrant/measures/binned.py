@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator, require_choice, require_count
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
-from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.errors import InputError, invalid
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
@@ -365,7 +365,7 @@ class TCal(Record):
     p_value: float
     n_bins: int
     n: int
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 def t_cal(

@@ -15,7 +15,7 @@ from calibrant._arguments import require_choice
 from calibrant._format import aligned, html_table
 from calibrant.data.classes import ClassOptions, classwise, confidence, top_label
 from calibrant.data.points import Points
-from calibrant.data.rows import Dropped, InputOptions, Rows
+from calibrant.data.rows import InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sample
 from calibrant.errors import CalibrantError, InputError, invalid, show_value
 from calibrant.io.from_data import sample_from
@@ -93,7 +93,7 @@ class Measures(Record):
 
     lines: tuple[Measured, ...]
     n: int
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Measured:
         for line in self.lines:

@@ -13,7 +13,7 @@ from calibrant._arguments import require_count
 from calibrant._format import SMALLEST_P_VALUE
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
-from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.measures.result_record import Record
 
 __all__ = [
@@ -68,7 +68,7 @@ class CumulativeDifferences(Record):
     range_p_value: float
     noise: float
     n: int
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 def cumulative_differences(

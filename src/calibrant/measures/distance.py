@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice, require_count, require_number
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
-from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.errors import CalibrantError
 from calibrant.measures.result_record import Record
@@ -73,7 +73,7 @@ class Distance(Record):
     flips: str
     scale: str
     n: int
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 def distance_to_calibration(

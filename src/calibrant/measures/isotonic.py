@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
-from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.measures._chains import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Strategy, bins_of
 from calibrant.measures.result_record import Record, rows_text
@@ -73,7 +73,7 @@ class Decomposition(Record):
     error: float
     score: str
     n: int
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return (
@@ -226,7 +226,7 @@ class MurphyCurve(Record):
     recalibrated: Floats
     base_rate: Floats
     n: int
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def miscalibration(self) -> Floats:

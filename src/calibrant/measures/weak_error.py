@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
-from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.data.scales import LOGIT_LIMIT, PROBABILITY, Scale, as_scale
 from calibrant.errors import CalibrantError
 from calibrant.measures._chains import minimise, solve_chain, witness
@@ -62,7 +62,7 @@ class WeakCalibration(Record):
     witness: Floats = field(compare=False)
     n: int
     scale: str
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 def weak_calibration_error(
@@ -184,7 +184,7 @@ class LossGap(Record):
     improved: Floats = field(compare=False)
     loss: str
     n: int
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 def loss_gap(

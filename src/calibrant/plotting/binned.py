@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_choice, require_confidence, require_count
 from calibrant.data.points import Points, as_points
-from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.measures.result_record import plain
 from calibrant.plotting.artists import band, line, points
 from calibrant.plotting.diagram import Diagram, Style, reference
@@ -58,7 +58,7 @@ class BinnedDiagram(Diagram):
     n: int
     points: Points
     attributes: bool = False
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def label(self) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import CONFIDENCE, require_confidence
 from calibrant._format import decimals, p_equation
 from calibrant.data.points import as_points
-from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.measures.cumulative import cumulative_differences
 from calibrant.measures.result_record import rows_text
 from calibrant.plotting.artists import band, line
@@ -71,7 +71,7 @@ class CumulativeDiagram(Diagram):
     p_value: float
     confidence: float
     n: int
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def label(self) -> str:

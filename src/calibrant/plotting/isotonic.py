@@ -18,7 +18,7 @@ from calibrant._arguments import (
 )
 from calibrant._format import decimals
 from calibrant.data.points import Points, as_points
-from calibrant.data.rows import Dropped, InputOptions
+from calibrant.data.rows import InputOptions
 from calibrant.measures._chains import pooled
 from calibrant.measures.isotonic import corp_decomposition
 from calibrant.measures.result_record import rows_text
@@ -77,7 +77,7 @@ class IsotonicDiagram(Diagram):
     seed: int
     n: int
     attributes: bool = False
-    dropped: Mapping[str, int] = field(default_factory=Dropped)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def label(self) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._locks import cached_property
 from calibrant.data.sketch import Sketch
 from calibrant.smoothing._nodes import lay_cells
 from calibrant.smoothing._solver import (
