@@ -1,4 +1,4 @@
-"""Promises of the search for groups, of projections, judges and comparisons, counted.
+"""Errors of the search for groups, of projections, judges and other outcomes, counted.
 
 python -m bench.groups    # about half an hour on one core
 """
@@ -6,27 +6,30 @@ python -m bench.groups    # about half an hour on one core
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import resource
 import sys
 import time
+import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 import calibrant as cal
 from bench import pages
-from calibrant.inference.judge import judged_mean, judged_rate
 
 Floats = NDArray[np.float64]
 Check = tuple[str, str, str, bool]
 """What was asked, what was found, what is promised, and if it was kept."""
 
-RUNS, REDUCED_RUNS = {"samples": 400, "null": 500, "pairs": 10_000, "rows": 1_000_000}, {
-    "samples": 20, "null": 20, "pairs": 50, "rows": 20_000,
-}  # fmt: skip
-LEVELS = (0.01, 0.05, 0.2)
+RUNS = {"samples": 400, "null": 500, "means": 200, "rows": 1_000_000}
+REDUCED_RUNS = {"samples": 20, "null": 20, "means": 20, "rows": 20_000}
+QUANTILES, TESTS = (0.05, 0.25, 0.5, 0.75, 0.95), ("quantiles", "distributions")
 
 
 def table_of(rng: np.random.Generator, n: int, columns: int) -> dict[str, Any]:
@@ -45,21 +48,44 @@ def search(data: dict[str, Any], p: Floats, y: Any, depth: int = 2) -> Any:
     )
 
 
+def correlated(rng: np.random.Generator, p: Floats) -> dict[str, Any]:
+    """Columns that are the prediction, coarser and coarser, and one that is almost another."""
+    data: dict[str, Any] = {"p itself": p, "rounded": p.round(1), "p (1 - p)": p * (1.0 - p)}
+    data["common"] = rng.normal(size=p.size)
+    return data | {"almost": data["common"] + 0.01 * rng.normal(size=p.size)}
+
+
+def tiny(rng: np.random.Generator, p: Floats) -> dict[str, Any]:
+    """Categories of which most have a handful of rows."""
+    share = 0.5 ** np.arange(1, 13)
+    return {name: rng.choice(12, p.size, p=share / share.sum()).astype(str) for name in "abcde"}
+
+
+NULLS: dict[str, tuple[tuple[float, float], int, Callable[..., dict[str, Any]]]] = {
+    "4 columns, Beta(2, 3)": ((2, 3), 2000, lambda rng, p: table_of(rng, p.size, 4)),
+    "4 columns, Beta(1, 30)": ((1, 30), 2000, lambda rng, p: table_of(rng, p.size, 4)),
+    "4 columns, Beta(30, 1)": ((30, 1), 2000, lambda rng, p: table_of(rng, p.size, 4)),
+    "8 columns, Beta(1, 300)": ((1, 300), 10_000, lambda rng, p: table_of(rng, p.size, 8)),
+    "8 columns, Beta(.1, .1)": ((0.1, 0.1), 1000, lambda rng, p: table_of(rng, p.size, 8)),
+    "tiny categories, Beta(1, 10)": ((1, 10), 1000, tiny),
+    "tiny categories, 200 rows": ((2, 3), 200, tiny),
+    "columns that are the prediction, Beta(1, 5)": ((1, 5), 2000, correlated),
+    "columns that are the prediction, Beta(.2, 2)": ((0.2, 2), 1000, correlated),
+}
+"""Calibrated samples: the law of predictions, rows and columns."""
+
+
 def false_findings(runs: int) -> list[Check]:
-    """Family-wise error in calibrated samples, of common and of rare events."""
+    """Family-wise error in calibrated samples, common and rare events, tiny and overlapping groups."""
     found = []
-    for name, shape in {
-        "Beta(2, 3)": (2, 3),
-        "Beta(1, 30)": (1, 30),
-        "Beta(30, 1)": (30, 1),
-    }.items():
+    for name, (shape, n, columns) in NULLS.items():
         false = 0
         for seed in range(runs):
             rng = np.random.default_rng([seed, 1])
-            p = rng.beta(*shape, 2000)
-            false += search(table_of(rng, 2000, 4), p, rng.random(2000) < p).miscalibrated
+            p = rng.beta(*shape, n)
+            false += search(columns(rng, p), p, rng.random(n) < p).miscalibrated
         share, error = false / runs, np.sqrt(0.05 * 0.95 / runs)
-        asked = f"family-wise error, {runs} calibrated samples of 2,000 rows, 4 columns, {name}"
+        asked = f"family-wise error, {runs} calibrated samples of {n:,} rows, {name}"
         found.append((asked, f"{share:.3f}", "≤ .05", share <= 0.05 + 2 * error))
     return found
 
@@ -177,7 +203,7 @@ def judges(runs: int) -> list[Check]:
             truth = rng.random(1000) < rate
             judged = np.where(truth, rng.random(1000) < q1, rng.random(1000) > q0)
             seen = np.where(human, rng.random(200) < q1, rng.random(200) > q0)
-            one = judged_rate(judged, human=human, judged_of_human=seen)
+            one = cal.inference.judged_rate(judged, human=human, judged_of_human=seen)
             inside += one.low <= rate <= one.high
         shares[q0, q1, rate] = inside / runs
     inside = 0
@@ -185,7 +211,7 @@ def judges(runs: int) -> list[Check]:
         rng = np.random.default_rng([seed, 4])
         truth = rng.gamma(2.0, 1.0, 1000)
         judge = truth + rng.normal(0.5, 0.5, 1000)
-        mean = judged_mean(judge[60:], human=truth[:60], judged_of_human=judge[:60])
+        mean = cal.inference.judged_mean(judge[60:], human=truth[:60], judged_of_human=judge[:60])
         inside += mean.low <= 2.0 <= mean.high
     least = min(shares, key=lambda key: shares[key])
     where = f"{shares[least]:.3f} (q0 = {least[0]}, q1 = {least[1]}, rate {least[2]})"
@@ -199,19 +225,67 @@ def judges(runs: int) -> list[Check]:
     ]  # fmt: skip
 
 
-def contradictions(runs: int) -> list[Check]:
-    """Comparisons whose interval leaves 0 and whose p-value does not say so, or the other way round."""
-    wrong = dict.fromkeys(LEVELS, 0)
+def subjects(rng: np.random.Generator, n: int, leaving: float) -> tuple[Any, ...]:
+    """Times, events, predicted risks of which eight in ten come true, and outcomes by time 1."""
+    risk = rng.beta(2, 3, n)
+    died = rng.exponential(-1 / np.log1p(-0.8 * risk))
+    left = rng.exponential(1 / leaving, n)
+    return np.minimum(died, left), (died <= left).astype(int), risk, died <= 1.0
+
+
+def survival(runs: int) -> list[Check]:
+    """Coverage of SmoothECE's interval where subjects leave before the horizon."""
+    found = []
+    for n, leaving in ((800, 0.35), (400, 0.9), (800, 0.9)):
+        *_, risk, happened = subjects(np.random.default_rng(10**6), 10**6, leaving)
+        truth, inside, censored = cal.smooth_ece(happened, risk), 0, 0.0
+        for seed in range(runs):
+            time, event, risk, _ = subjects(np.random.default_rng(seed), n, leaving)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rows = cal.survival.at_horizon(time, event, risk, horizon=1.0)
+                interval = cal.assess(rows).interval
+            inside += interval.low <= truth <= interval.high
+            censored += float(np.mean((event == 0) & (time < 1.0))) / runs
+        asked = f"SmoothECE's interval, {runs} samples of {n} subjects, {censored:.0%} censored"
+        found.append((asked, f"{inside / runs:.3f}", "≥ .93", inside >= 0.93 * runs))
+    return found
+
+
+def sizes(runs: int) -> list[Check]:
+    """Share of calibrated forecasts that the tests of quantiles and of distributions reject."""
+    found = []
+    for kind, n in [*itertools.product(TESTS, (100, 1000)), ("quantiles", 10_000)]:
+        rng, rejected = np.random.default_rng(n), 0
+        for _ in range(runs):
+            mean, noise = rng.normal(size=(2, n))
+            y, quantiles = mean + noise, {t: mean + norm.ppf(t) for t in QUANTILES}
+            test = partial(cal.quantiles.assess, y, quantiles)
+            if kind == "distributions":
+                test = partial(cal.distributions.assess, y, mean=mean, sd=1.0)
+            rejected += test().miscalibrated
+        asked = f"size of the test of {kind}, {runs} samples of {n:,} rows"
+        found.append((asked, f"{rejected / runs:.3f}", "≤ .06", rejected <= 0.06 * runs))
+    return found
+
+
+def cross_fitted(runs: int) -> list[Check]:
+    """Mean of errors without bins, and with, of calibrated predictions."""
+    values = np.empty((runs, 2))
     for seed in range(runs):
-        rng, level = np.random.default_rng([seed, 5]), LEVELS[seed % len(LEVELS)]
-        p = rng.beta(1, 1 + seed % 4, 150)
-        models = {"a": p, "b": p ** (1.0 + 0.1 * (seed % 13))}
-        (pair,) = cal.compare(rng.random(150) < p, models, confidence=1.0 - level).differences
-        leaves = pair.low > 0.0 or pair.high < 0.0
-        wrong[level] += leaves != (pair.adjusted_p_value <= level + 1e-12)
-    asked = f"compare, interval against p-value at level .01, .05 or .2 in turn, {runs:,} samples of 150 rows"
-    found = ", ".join(str(wrong[level]) for level in LEVELS)
-    return [(asked, found, "0", not any(wrong.values()))]
+        rng = np.random.default_rng(seed)
+        p = rng.random(500)
+        y = rng.random(500) < p
+        values[seed, 0] = cal.recalibration.cross_fitted_error(y, p, random_state=seed).value
+        values[seed, 1] = cal.expected_calibration_error(
+            y, p, n_bins=15, strategy="uniform", norm="l1"
+        )
+    free, binned = values.mean(axis=0)
+    asked = f"L1 error without bins, calibrated, mean of {runs} samples of 500 rows"
+    return [
+        (asked, f"{free:+.4f}", "0 ± .003", abs(free) <= 0.003),
+        ("the same with 15 bins", f"{binned:.4f}", "", True),
+    ]
 
 
 def main() -> int:
@@ -225,14 +299,15 @@ def main() -> int:
         ],
         "Expected before labels come, if the curve holds": projections(runs["samples"]),
         "Labels of a judge": judges(runs["samples"]),
-        "Comparison of two models": contradictions(runs["pairs"]),
+        "Outcomes beyond yes and no": [*survival(runs["samples"]), *sizes(runs["samples"])],
+        "Calibration error without bins": cross_fitted(runs["means"]),
     }  # fmt: skip
     header = ["asked", "found", "promised"]
     page = pages.Page(
         "groups",
-        "Groups, late labels and judges",
+        "Groups, late labels, judges and other outcomes",
         "python -m bench.groups",
-        "Samples whose truth is known, for the search for groups, projections, judges and comparisons.",
+        "How often searches, intervals and tests are wrong on samples whose truth is known.",
         [pages.Table(title, header, [row[:3] for row in rows]) for title, rows in sections.items()],
     )
     print(page.write(pages.place(reduced)).read_text(encoding="utf-8"))

@@ -1,10 +1,8 @@
 """Decompositions against scikit-learn's isotonic regression and scores."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from scipy.stats import beta, norm
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 
@@ -109,17 +107,38 @@ def test_the_murphy_curve_is_that_of_the_net_benefit(weighted):
         assert np.interp(t, curve.threshold, score) == pytest.approx(expected, abs=1e-12)
 
 
+def uniforms_of_r(seed, size):
+    """`set.seed(seed); runif(size)`: R scrambles the seed by a congruential generator."""
+    words = []
+    for _ in range(675):
+        seed = (69069 * seed + 1) % 2**32
+        words.append(seed)
+    generator = np.random.MT19937()
+    state = {"key": np.array(words[51:], dtype=np.uint32), "pos": 624}
+    generator.state = {"bit_generator": "MT19937", "state": state}
+    return generator.random_raw(size) * 2.3283064365386963e-10
+
+
+def ex_binary(n=1000, m=10):
+    """The sample `ex_binary` of R's triptych, drawn again as its data-raw/ex_binary.R does."""
+    u = uniforms_of_r(20230921, 2 * n * m + n)
+    high, low, last = u[: 2 * n * m : 2], u[1 : 2 * n * m : 2], u[2 * n * m :]
+    z = norm.ppf((np.floor(2.0**27 * high) + low) / 2.0**27).reshape(n, m)
+    x = norm.cdf(np.cumsum(z, axis=1)[:, ::-1] / np.sqrt(np.arange(1, m + 1)))
+    first, ninth = x[:, 0], beta.cdf(x[:, 8], 5 / 3, 3 / 5)
+    take = np.cumsum(first < 1.0) - 1  # `rbinom` draws nothing where the chance is 1
+    smaller = np.minimum(first, 1.0 - first)
+    return (last[take] >= 1.0 - smaller) ^ (first > 0.5), {"X01": first, "X09": ninth}
+
+
 @pytest.mark.parametrize(
     ("forecast", "score", "mcb", "dsc"),
     [("X01", 0.0827, 0.00474, 0.172), ("X09", 0.303, 0.0818, 0.0282)],
 )
 def test_the_triptych_of_r(forecast, score, mcb, dsc):
-    """`mcbdsc(ex_binary)` of R's triptych; docs/migrating.md says where to get the data."""
-    path = Path(os.environ.get("CALIBRANT_DATA", "converted")) / "ex_binary.csv"
-    if not path.is_file():
-        pytest.skip("NOT RUN: CALIBRANT_DATA names no folder with ex_binary.csv")
-    table = np.genfromtxt(path, delimiter=",", names=True)
-    curve = murphy(table["y"], table[forecast])
+    """`mcbdsc(ex_binary)` of R's triptych 0.1.3."""
+    y, forecasts = ex_binary()
+    curve = murphy(y, forecasts[forecast])
     assert f"{curve.brier:.3g} {curve.mcb:.3g} {curve.dsc:.3g}" == f"{score} {mcb} {dsc}"
 
 

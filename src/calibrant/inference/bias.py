@@ -154,8 +154,8 @@ def bias_by(
         score = np.copysign(np.inf, bias) if bias else 0.0  # of predictions that are all 0 or 1
         if null > 0.0:
             typical = null / float(w @ chance)  # weight of a row
-            sums = (w @ y, total, w @ p, null / typical)
-            score = float(binomial_score(*(np.array(one) / typical for one in sums)))
+            sums = np.array([w @ y, total, w @ p, null / typical]) / typical
+            score = float(binomial_score(*sums, rate=(w * chance) @ p / (w @ chance)))
         observed = float(np.sum(w**2 * (y - p - bias) ** 2)) / total**2
         mean = float(w @ p) / total
         low, high = wilson_interval(bias, mean, score, null / total**2, observed, z)
@@ -165,28 +165,32 @@ def bias_by(
     return FeatureBias(label, tuple(bins), min(1.0, len(bins) * smallest), confidence)
 
 
-def binomial_score(events: Floats, rows: Floats, predicted: Floats, variance: Floats) -> Floats:
-    """Normal score of numbers of events, by the binomial law of the same mean and variance.
+def binomial_score(
+    events: Floats, rows: Floats, predicted: Floats, variance: Floats, rate: Floats
+) -> Floats:
+    """Normal score of numbers of events, by a shifted binomial law of the same mean, variance and skewness.
 
-    The law of a sum of unlike Bernoulli outcomes lies close to that binomial one, where a normal law would
-    make few rare events too significant. The tail is a mid-p-value, of the rarer outcome. More of it than
-    that law has trials are judged by the law with as many trials as rows (Hoeffding 1956).
+    Of a sum of unlike Bernoulli outcomes with chances f, that law's rate is the mean of f with the weights
+    f (1 - f). A normal law would make few rare events too significant. Outside of the law's support the tail
+    is that of as many alike trials as rows (Hoeffding 1956).
     """
-    rarer = np.where(predicted > 0.5 * rows, -1.0, 1.0)
-    count = np.where(rarer > 0, events, rows - events)
-    mean = np.where(rarer > 0, predicted, rows - predicted)
-    p = np.clip(1.0 - variance / mean, 1e-12, 1.0 - 1e-12)
-    beyond = count > mean / p
-    p = np.where(beyond, mean / rows, p)
-    n = np.where(beyond, rows, mean / p)
+    rate = np.clip(rate, 1e-12, 1.0 - 1e-12)
+    trials = variance / (rate * (1.0 - rate))
+    count = events - (predicted - trials * rate)
+    above = _tail(count, trials, rate, events, rows, predicted)
+    below = _tail(trials - count, trials, 1.0 - rate, rows - events, rows, rows - predicted)
+    score = norm.isf(np.clip(np.minimum(above, below), 1e-300, 0.5))
+    return np.asarray(np.where(above <= below, score, -score))
 
-    def at_least(least: Floats) -> Floats:
-        inside = betainc(np.maximum(least, 1e-9), np.maximum(n - least + 1.0, 1e-9), p)
-        return np.where(least <= 0, 1.0, np.where(least > n, 0.0, inside))
 
-    upper = 0.5 * (at_least(count) + at_least(count + 1.0))
-    above, below = (norm.isf(np.clip(tail, 1e-300, 0.5)) for tail in (upper, 1.0 - upper))
-    return np.asarray(rarer * np.where(upper <= 0.5, above, -below))
+def _tail(
+    count: Floats, trials: Floats, rate: Floats, events: Floats, rows: Floats, predicted: Floats
+) -> Floats:
+    """P-value of at least this count; beyond all trials, of at least these events among the rows."""
+    beyond = count > trials
+    count, trials = np.where(beyond, events, count), np.where(beyond, rows, trials)
+    rate = np.where(beyond, predicted / rows, rate)
+    return np.where(count <= 0.0, 1.0, betainc(np.maximum(count, 1e-9), trials - count + 1.0, rate))
 
 
 def wilson_interval(

@@ -298,15 +298,16 @@ class _Family:
         rng = np.random.default_rng(0)
         blocks = min(BLOCKS, p.size)
         block = rng.permutation(p.size) % blocks
-        null = (rng.random(p.size) < p) - p  # residuals of one sample under calibration
+        null = np.sqrt(chance) * rng.choice([-1.0, 1.0], p.size)  # residuals under calibration
         normal = rng.standard_normal((DRAWS, blocks))
         of_cell = [
             np.bincount(code, minlength=size) for code, size in zip(codes, sizes, strict=True)
         ]
+        weights = (np.ones(p.size), p, y, chance, chance * p)
         keys: list[Key] = []
         sums, largest, too_few = [], np.zeros(DRAWS), 0
         for columns, code, size in crossed(codes, sizes, depth):
-            part = np.array([np.bincount(code, w, size) for w in (np.ones(p.size), p, y, chance)])
+            part = np.array([np.bincount(code, w, size) for w in weights])
             cell = np.unravel_index(np.arange(size), [sizes[k] for k in columns])
             parents = np.min(
                 [of_cell[k][own] for k, own in zip(columns, cell, strict=True)], axis=0
@@ -333,8 +334,9 @@ class _Family:
                 argument="columns",
                 hint="Pass more rows, or columns with fewer cells.",
             )
-        n, predicted, observed, variance = np.concatenate(sums, axis=1)
-        gap, score = (observed - predicted) / n, binomial_score(observed, n, predicted, variance)
+        n, predicted, observed, variance, skewed = np.concatenate(sums, axis=1)
+        gap = (observed - predicted) / n
+        score = binomial_score(observed, n, predicted, variance, skewed / variance)
         return cls(keys, n, predicted, observed, variance, gap, score, np.sort(largest), too_few)
 
     def p_values(self, score: Floats) -> Floats:
