@@ -119,7 +119,7 @@ def test_a_forest_of_gaps_and_a_section_of_the_report():
         (np.r_[np.arange(10).repeat(14), np.arange(160)].astype(str), "of its own"),
         ("the outcome", "determines the outcome"),
         ("the outcome in pieces", "determines the outcome"),
-        (np.arange(299), "number of rows"),
+        (np.arange(299), "one entry per row"),
     ],
 )
 def test_columns_that_cannot_define_groups(column, word):

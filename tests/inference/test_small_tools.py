@@ -67,6 +67,8 @@ def test_a_prediction_powered_mean_is_covered_and_shorter_than_without_judge():
 def test_labels_that_are_all_alike_say_nothing_of_their_spread():
     with refused("human"):
         judged_mean([1, 0] * 50, human=[1] * 20, judged_of_human=[1] * 20)
+    with refused("judged", holds="has 1"):
+        judged_mean([1], human=[1, 0] * 5, judged_of_human=[1, 0] * 5)
 
 
 def shifted(seed=0, n=6000):

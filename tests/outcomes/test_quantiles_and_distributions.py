@@ -163,13 +163,21 @@ def test_recalibrated_distributions_are_calibrated():
 
 
 def test_bad_input():
-    y = np.zeros(3)
+    y, recalibrator = np.zeros(3), distributions.PITRecalibrator().fit([0.5])
     with refused("forecasts", row=1, holds="np.sort"):
         quantiles.assess(y, {0.1: [0, 1, 0], 0.9: [0, 0, 0]})
     with refused("forecasts"):
         quantiles.assess(y, {10: [0, 1, 0]})
     with refused("forecasts", row=2):
         quantiles.assess(y, {0.5: [0, 1, np.nan]})
+    assert quantiles.assess(y, {np.float32(0.5): [0, 1, 0]}).levels[0].level == 0.5
+    with refused(holds="learned nothing"):
+        distributions.PITRecalibrator().transform([0.5])
+    for call in (distributions.PITRecalibrator().fit, recalibrator.transform):
+        with refused("pit", row=0):
+            call([2.0])
+    with refused("mean", np.inf):
+        distributions.assess(y, mean=np.inf, sd=1.0)
     with refused("samples", row=1):
         distributions.assess(y, samples=[[0, 1], [np.nan, 0], [0, 1]])
     with refused("sd", row=1):

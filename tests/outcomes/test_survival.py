@@ -136,6 +136,14 @@ def test_bad_input():
         survival.at_horizon(np.append(0.0, time[1:]), event, risk, horizon=1.0)
     with refused("horizon"):
         survival.at_horizon(time, event, risk, horizon=time.max() + 1)
+    for wrong in (event - 1, event / 2):
+        with refused("event", holds="number of a cause"):
+            survival.at_horizon(time, wrong, risk, horizon=1.0)
+    with refused("strata", holds="was censored at"):
+        survival.at_horizon(time, event, risk, horizon=1.0, strata=np.arange(800))
+    with pytest.warns(CalibrantWarning, match="No event of cause 2"):
+        none = survival.observed_expected(time, event, risk, horizon=1.0, cause=2)
+    assert none.low == none.ratio == 0.0 < none.high < 0.05
     with refused("event", kind=TooFewRows):
         survival.at_horizon(time, event * 0, risk, horizon=1.0)
     with refused("risk", row=2):

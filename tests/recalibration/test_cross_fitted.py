@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 from calibrant.recalibration.cross_fitted import cross_fitted_error
 
@@ -47,6 +48,16 @@ def test_classes_are_summed_over_columns():
     matrix = rng.dirichlet([1, 1, 1], 400)
     y = np.array([rng.choice(3, p=row) for row in matrix])
     assert abs(cross_fitted_error(y, matrix).value) < 0.1
+    for labels in (y + 1, np.array(["a", "b", "c"])[y]):
+        with refused("y_true", holds="place of a column"):
+            cross_fitted_error(labels, matrix)
+
+
+def test_clusters_name_all_rows_also_those_that_are_dropped():
+    y, p = over_confident(300)
+    holed = np.where(np.arange(300) < 3, np.nan, p)
+    one = cross_fitted_error(y, holed, on_invalid="drop", cluster=np.arange(300))
+    assert one.value == cross_fitted_error(y[3:], p[3:], cluster=np.arange(297)).value
 
 
 def test_the_published_sample():

@@ -114,6 +114,20 @@ def test_bad_input():
     many = {"p": X["p"], **{f"c{k}": np.random.default_rng(k).normal(size=200) for k in range(12)}}
     with refused("by"):
         GroupRecalibrator(y_prob="p", n_bins=8).fit(many, y)
+    columns = {
+        "no values": np.full(200, np.nan),
+        "one value": np.ones(200),
+        "of its own": np.arange(200).astype(str),
+        "determines": y.astype(str),
+        "per row": np.arange(199),
+    }
+    for fault, column in columns.items():
+        with refused("by", holds=fault):
+            GroupRecalibrator(by=["c"], y_prob="p").fit({"p": X["p"], "c": column}, y)
+    with refused("by", "a"):
+        GroupRecalibrator(by=["a", "a"], y_prob="p").fit(X, y)
+    with refused("by", holds="per row"):
+        fitted().transform({"p": [0.2, 0.3], "a": ["u", "v"], "b": ["x"], "age": [40.0, 50.0]})
 
 
 def test_a_number_is_followed_in_more_intervals_than_its_rows_could_tell_apart():

@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import is_missing
-from calibrant.data.columns import categories
+from calibrant.data.rows import Rows
 from calibrant.errors import InputError, show_value
 
-__all__ = ["Cells", "Codes", "crossed", "table_column"]
+__all__ = ["MOST_BINS", "Cells", "Codes", "crossed", "require_groups", "row_values"]
 
 Codes = NDArray[np.int64]
+
+MOST_BINS = 100
+"""Intervals of a numeric column; more have no rows to speak of, and take memory in pairs."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +95,40 @@ class Cells:
         return cls(tuple(state["edges"]), tuple(state["values"]), state["other"], state["missing"])
 
 
-def table_column(data: Any, name: Any, argument: str) -> NDArray[Any]:
-    """Numbers or labels of the column of this name, of a frame or a mapping."""
-    try:
-        column = data[name]
-    except Exception as error:  # frames have errors of their own for a missing column
+def row_values(values: NDArray[Any], rows: Rows, argument: str) -> NDArray[Any]:
+    """Entries of a column for the rows that are not dropped."""
+    given = rows.n + sum(rows.dropped.values())
+    if values.size != given:
         raise InputError(
-            f"`{argument}` must name columns of the data; {show_value(name)} is none.",
+            f"`{argument}` must have one entry per row; it has {values.size} for {given} rows.",
             argument=argument,
-        ) from error
-    return categories(column, argument)
+        )
+    return values if rows.kept is None else values[rows.kept]
+
+
+def require_groups(
+    name: Any, cells: Cells, code: Codes, values: NDArray[Any], y: NDArray[Any], argument: str
+) -> None:
+    """Refuse a column that can make no groups, or that knows the outcome."""
+    fault = ""
+    if cells.labels == ["missing"]:
+        fault = "has no values"
+    elif len(cells) == 1:
+        fault = "has one value alone"
+    elif _determines(code, y):
+        fault = "determines the outcome"
+    elif cells.other and np.unique(values.astype(str)).size > 0.5 * values.size:
+        fault = "has a value of its own in most rows"
+    if fault:
+        message = f"`{argument}`: {show_value(name)} {fault}."
+        raise InputError(message, argument=argument, hint="Leave it out.")
+
+
+def _determines(code: Codes, y: NDArray[Any]) -> bool:
+    """True where the outcomes of every cell are all alike, and there are several of both kinds."""
+    rows, events = np.bincount(code), np.bincount(code, y)
+    alike = np.all((events == 0) | (events == rows))
+    return bool(alike and (events > 1).any() and (rows - events > 1).any())
 
 
 def crossed(

@@ -98,8 +98,9 @@ def _named(value: Any, name: str, data: Any) -> Any:
     try:
         return data[value]
     except Exception as error:  # of any table
+        hint = "Read the file first: `data` is a table here." if isinstance(data, str) else None
         raise InputError(
-            f"`{name}` must name a column; {show_value(value)} is none.", argument=name
+            f"`{name}` must name a column; {show_value(value)} is none.", argument=name, hint=hint
         ) from error
 
 

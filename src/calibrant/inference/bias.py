@@ -12,11 +12,11 @@ from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
-from calibrant.data.cells import Cells
+from calibrant.data.cells import MOST_BINS, Cells, row_values
 from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.data.sketch import Sketch
-from calibrant.errors import InputError, invalid
+from calibrant.errors import invalid
 from calibrant.inference.null_noise import null_moments
 from calibrant.inference.residuals import cell_positions
 from calibrant.measures.result_record import Record, frame_of
@@ -120,20 +120,12 @@ def bias_by(
     65 to 79.97 True
     """
     require_confidence(confidence)
-    require_count("n_bins", n_bins)
+    require_count("n_bins", n_bins, most=MOST_BINS)
     rows = as_rows(y_true, y_prob, **options)
-    values = categories(feature, "feature")
+    values = row_values(categories(feature, "feature"), rows, "feature")
     label = str(getattr(feature, "name", None) or "feature") if name is None else name
     if not isinstance(label, str):
         raise invalid("name", "be a text", name)
-    given = rows.n + sum(rows.dropped.values())
-    if values.size != given:
-        raise InputError(
-            f"`feature` must have one entry per row; it has {values.size} for {given} rows.",
-            argument="feature",
-        )
-    if rows.kept is not None:
-        values = values[rows.kept]
     cells = Cells.of(values, n_bins, MOST_CATEGORIES)
     codes, labels = cells.codes(values), cells.labels
     weight = np.ones(rows.n) if rows.weight is None else rows.weight

@@ -18,9 +18,10 @@ from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import aligned, decimals, p_equation, p_text
-from calibrant.data.cells import Cells, Codes, crossed, table_column
+from calibrant.data.cells import MOST_BINS, Cells, Codes, crossed, require_groups, row_values
+from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
-from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.errors import InputError, TooFewRows, invalid, show_value
 from calibrant.inference.bias import binomial_score, wilson_interval
 from calibrant.measures.result_record import Record, frame_of
 from calibrant.measures.smooth_ece import smooth_ece
@@ -35,8 +36,6 @@ BLOCKS = 2048
 """Random blocks of rows whose sums stand for the null covariance of groups: known to 1/sqrt(2048), 2%."""
 LEAST_VARIANCE = 4.0
 """Least sum of f (1 - f) of a group: with fewer expected surprises a gap cannot be told from noise."""
-MOST_BINS = 100
-"""Cells of a numeric column; more have no rows to speak of, and take memory in pairs."""
 MOST_CATEGORIES = 10
 """Categories of a column that have cells of their own; the rarer are pooled as "other"."""
 POWER = 0.8
@@ -221,22 +220,25 @@ def find_groups(
         raise InputError(
             "`sample_weight` is not taken by the search for groups.", argument="sample_weight"
         )
-    rows = as_rows(
-        table_column(data, y_true, "y_true"), table_column(data, y_prob, "y_prob"), **options
-    )
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
         raise InputError("`columns` must be a list of names.", argument="columns")
+    roles = [("y_true", y_true), ("y_prob", y_prob), *(("columns", name) for name in columns)]
+    for argument, name in roles:
+        if not isinstance(name, str):
+            raise invalid(argument, "name a column", name)
+    rows = as_rows(
+        categories(y_true, "y_true", data), categories(y_prob, "y_prob", data), **options
+    )
     cells: dict[str, Cells] = {}
     codes = []
     for name in columns:
         if name in (y_true, y_prob) or name in cells:
             role = "named twice" if name in cells else "the outcome or the prediction"
             raise InputError(f"`columns`: {show_value(name)} is {role}.", argument="columns")
-        values = table_column(data, name, "columns")
-        values = values if rows.kept is None or values.size == rows.n else values[rows.kept]
+        values = row_values(categories(name, "columns", data), rows, "columns")
         cells[name] = Cells.of(values, n_bins, MOST_CATEGORIES)
         codes.append(cells[name].codes(values))
-        _require_groups(name, cells[name], codes[-1], values, rows.y)
+        require_groups(name, cells[name], codes[-1], values, rows.y, "columns")
     names, sizes = list(cells), [len(one) for one in cells.values()]
     family = _Family.of(rows.p, rows.y, codes, sizes, depth)
     level = 1.0 - confidence
@@ -247,11 +249,11 @@ def find_groups(
         for column, code in family.keys[k]:
             inside &= codes[column] == code
         conditions = {names[c]: cells[names[c]].labels[code] for c, code in family.keys[k]}
-        y, p, n = rows.y[inside], rows.p[inside], float(family.n[k])
+        own, n = rows.select(inside), float(family.n[k])
         gap, score, null = (
             float(column[k]) for column in (family.gap, family.score, family.variance / family.n**2)
         )
-        mean, observed = float(family.predicted[k]) / n, float(np.var(y - p)) / n
+        mean, observed = float(family.predicted[k]) / n, float(np.var(own.y - own.p)) / n
         low, high = wilson_interval(gap, mean, score, null, observed, critical)
         groups.append(
             FoundGroup(
@@ -263,7 +265,7 @@ def find_groups(
                 low=low,
                 high=high,
                 p_value=float(p_values[k]),
-                smooth_ece=float(smooth_ece(y, p)),
+                smooth_ece=float(smooth_ece(own)),
                 detectable=float(critical + norm.ppf(POWER)) * null**0.5,
             )
         )
@@ -371,27 +373,3 @@ class _Family:
                 break
             listed.append(k)
         return listed
-
-
-def _require_groups(name: str, cells: Cells, code: Codes, values: NDArray[Any], y: Floats) -> None:
-    """Refuse a column that can make no groups, or that knows the outcome."""
-    fault, hint = "", "Leave it out."
-    if values.shape != y.shape:
-        fault, hint = "has another number of rows than the outcomes", "Pass columns of one table."
-    elif cells.labels == ["missing"]:
-        fault = "has no values"
-    elif len(cells) == 1:
-        fault = "has one value alone"
-    elif _determines(code, y):
-        fault = "determines the outcome"
-    elif cells.other and np.unique(values.astype(str)).size > 0.5 * values.size:
-        fault = "has a value of its own in most rows"
-    if fault:
-        raise InputError(f"`columns`: {name!r} {fault}.", argument="columns", hint=hint)
-
-
-def _determines(code: Codes, y: Floats) -> bool:
-    """True where the outcomes of every cell are all alike, and there are several of both kinds."""
-    rows, events = np.bincount(code), np.bincount(code, y)
-    alike = np.all((events == 0) | (events == rows))
-    return bool(alike and (events > 1).any() and (rows - events > 1).any())

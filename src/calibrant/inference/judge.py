@@ -165,8 +165,11 @@ def judged_mean(
     )
     same_length(human=truth, judged_of_human=seen)
     n, m = truth.size, scores.size
-    if n < 4 or m < 2:
-        raise TooFewRows(f"`human` needs at least four labels; there are {n}.", argument="human")
+    for name, size, least in (("human", n, 4), ("judged", m, 2)):
+        if size < least:
+            raise TooFewRows(
+                f"`{name}` needs {least} labels or more; it has {size}.", argument=name
+            )
     if np.ptp(truth) == 0.0:
         raise TooFewRows(
             f"`human` must vary: all {n} labels are {truth[0]:g}, which says nothing of their spread.",

@@ -28,7 +28,7 @@ from calibrant._files import (
 )
 from calibrant._format import SMALLEST_P_VALUE, group_text
 from calibrant.data.arrays import as_column
-from calibrant.data.cells import table_column
+from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, require_alone
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import UPDATES, Sketch, as_sketch
@@ -633,7 +633,7 @@ class Monitor:
             As for `update`.
         """
         _require_name(batch)
-        p = as_column(y_prob if data is None else table_column(data, y_prob, "y_prob"), "y_prob")
+        p = as_column(y_prob if data is None else categories(y_prob, "y_prob", data), "y_prob")
         made = Sketch.from_arrays(np.zeros(p.size), p, **options).rebin(CLASS_NODES)
         with UPDATES:
             state = self._state

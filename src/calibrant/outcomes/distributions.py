@@ -220,7 +220,9 @@ def assess(
 
 def _require_finite(crps: Floats) -> None:
     if not np.all(np.isfinite(crps)):
-        raise InputError("the CRPS of the distributions must be finite; their tails are too heavy.")
+        raise InputError(
+            "the CRPS of the distributions must be finite; they rise too slowly from 0 to 1, or not at all."
+        )
 
 
 def _normal(outcome: Floats, mean: Any, sd: Any, data: Any) -> tuple[Floats, Floats]:
@@ -229,7 +231,7 @@ def _normal(outcome: Floats, mean: Any, sd: Any, data: Any) -> tuple[Floats, Flo
             "`mean` and `sd` belong together.", argument="mean" if mean is None else "sd"
         )
     center, spread = (
-        np.full(outcome.size, float(value)) if is_number(value) else numbers(value, name, data)
+        numbers(np.full(outcome.size, value) if is_number(value) else value, name, data)
         for value, name in ((mean, "mean"), (sd, "sd"))
     )
     same_length(y=outcome, mean=center, sd=spread)
@@ -387,21 +389,30 @@ class PITRecalibrator:
 
     def fit(self, pit: Any) -> PITRecalibrator:
         """Learn R from the PIT of outcomes that were not used to train the forecasts."""
-        values = numbers(pit, "pit")
-        if np.any((values < 0) | (values > 1)):
-            raise InputError("`pit` must lie between 0 and 1.", argument="pit")
+        values = _shares(pit, "pit")
         distinct, counts = np.unique(values, return_counts=True)
         share = (np.cumsum(counts) - 0.5 * counts) / values.size
-        self.pit_: Floats = np.concatenate(
-            [[0.0], distinct[(distinct > 0) & (distinct < 1)], [1.0]]
-        )
-        self.level_: Floats = np.concatenate([[0.0], share[(distinct > 0) & (distinct < 1)], [1.0]])
+        inner = (distinct > 0) & (distinct < 1)
+        self.pit_: Floats = np.concatenate([[0.0], distinct[inner], [1.0]])
+        self.level_: Floats = np.concatenate([[0.0], share[inner], [1.0]])
         return self
 
     def transform(self, pit: Any) -> Floats:
         """Recalibrated values of the distribution function."""
-        return np.interp(numbers(pit, "pit"), self.pit_, self.level_)
+        self._require_fit()
+        return np.interp(_shares(pit, "pit"), self.pit_, self.level_)
 
     def levels(self, levels: Any) -> Floats:
         """Levels at which the original quantile function gives the recalibrated quantiles."""
-        return np.interp(numbers(levels, "levels"), self.level_, self.pit_)
+        self._require_fit()
+        return np.interp(_shares(levels, "levels"), self.level_, self.pit_)
+
+    def _require_fit(self) -> None:
+        if not hasattr(self, "pit_"):
+            raise InputError("`fit` comes first: this PITRecalibrator has learned nothing yet.")
+
+
+def _shares(values: Any, name: str) -> Floats:
+    column = numbers(values, name)
+    require_each(name, column, (column >= 0) & (column <= 1), "be between 0 and 1")
+    return column

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
-from calibrant._arguments import CONFIDENCE, require_confidence, require_share
+from calibrant._arguments import CONFIDENCE, is_number, require_confidence, require_share
 from calibrant._format import aligned, decimals, p_equation
 from calibrant.data.columns import numbers, same_length
 from calibrant.errors import InputError, show_value
@@ -218,7 +218,7 @@ def _quantiles(outcome: Floats, forecasts: Any, data: Any) -> tuple[Floats, Floa
             hint="Pass {0.1: low, 0.5: median, 0.9: high}.",
         )
     for level in forecasts:
-        if not (isinstance(level, float) and 0.0 < level < 1.0):
+        if not (is_number(level) and 0.0 < level < 1.0):
             raise InputError(
                 f"`forecasts` must have levels between 0 and 1; one is {show_value(level)}.",
                 argument="forecasts",

@@ -29,6 +29,7 @@ from calibrant._format import decimals
 from calibrant.data.columns import categories, numbers, require_each, same_length
 from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
+from calibrant.inference.quantiles import exact_binomial
 from calibrant.measures.result_record import frame_of, plain
 from calibrant.recalibration.spline import SplineRecalibrator
 
@@ -95,11 +96,6 @@ def at_horizon(
     require_number("max_weight", max_weight, 0.0)
     sample = _sample(time, event, risk, strata, data, horizon, cause)
     known = sample.weight > 0
-    if not np.any(sample.outcome[known]):
-        warnings.warn(
-            CalibrantWarning(f"No event of cause {cause} was observed by {horizon:g}."),
-            stacklevel=2,
-        )
     large = int(np.sum(sample.weight > max_weight))
     if large:
         warnings.warn(
@@ -207,11 +203,13 @@ def observed_expected(
         raise InputError("`risk` must not be 0 everywhere.", argument="risk")
     influence = share - observed + sample.censoring_influence(share)
     se = float(np.sqrt(np.sum(influence**2))) / sample.n
-    low, high = observed, observed
     if 0.0 < observed < 1.0:
         survival = 1.0 - observed
         half = norm.ppf(0.5 + 0.5 * confidence) * se / (survival * abs(np.log(survival)))
         low, high = (float(1.0 - survival ** np.exp(sign * half)) for sign in (-1.0, 1.0))
+    else:  # all alike: the exact interval of those whose outcome is known
+        known = float(np.sum(sample.weight > 0))
+        low, high = map(float, exact_binomial(observed * known, known, confidence))
     return HorizonRisk(
         observed=observed,
         expected=expected,
@@ -290,24 +288,37 @@ def _sample(
             argument="event",
             hint="Pass 0 for censored subjects and 1 (or the cause) for events.",
         )
+    known = (events >= 0) & (events == np.floor(events))
+    require_each("event", events, known, "be 0, 1 or the number of a cause")
     require_each("risk", risks, (risks >= 0) & (risks <= 1), "be between 0 and 1")
-    stratum = np.zeros(times.size, dtype=np.int64)
-    if strata is not None:
-        column = categories(strata, "strata", data)
-        same_length(time=times, strata=column)
-        texts = column.astype(str) if column.dtype.kind == "O" else column
-        stratum = np.unique(texts, return_inverse=True)[1].astype(np.int64)
+    column = np.zeros(times.size) if strata is None else categories(strata, "strata", data)
+    same_length(time=times, strata=column)
+    texts = column.astype(str) if column.dtype.kind == "O" else column
+    stratum = np.unique(texts, return_inverse=True)[1].astype(np.int64)
     happened = (events != 0) & (times <= horizon)
     survived = ~happened & (times >= horizon)
     left = np.ones(times.size)
-    for one in np.unique(stratum):
+    for one, name in zip(*np.unique(stratum, return_index=True), strict=True):
         rows = stratum == one
+        last = times[rows].max()
+        if last < horizon and np.any(rows & (times == last) & (events == 0)):
+            raise InputError(
+                f"`strata` must each be followed to the horizon, {horizon:g}; the last of "
+                f"{show_value(column[name])} was censored at {last:g}.",
+                argument="strata",
+                hint="Pool such strata with others.",
+            )
         left[rows] = _still_followed(
             times[rows], events[rows] == 0, np.minimum(times[rows], horizon)
         )
     with np.errstate(divide="ignore"):
         weight = np.where(happened | survived, 1.0 / left, 0.0)
     outcome = np.where(happened & (events == cause), 1.0, 0.0)
+    if not outcome.any():
+        warnings.warn(
+            CalibrantWarning(f"No event of cause {cause} was observed by {horizon:g}."),
+            stacklevel=3,
+        )
     return _Sample(times, events == 0, outcome, risks, weight, stratum, float(horizon))
 
 

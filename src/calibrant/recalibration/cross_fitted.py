@@ -20,7 +20,9 @@ from calibrant._arguments import (
     require_confidence,
     require_count,
 )
-from calibrant.data.arrays import as_array
+from calibrant.data.arrays import as_array, as_column
+from calibrant.data.cells import row_values
+from calibrant.data.columns import categories, require_each
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.clusters import cluster_codes
@@ -119,12 +121,11 @@ def cross_fitted_error(
             "`recalibrator` must make a map that can be fitted.", argument="recalibrator"
         )
     if matrix.ndim == 2 and matrix.shape[1] > 2:
-        classes = np.unique(as_array(y_true, "y_true"))
-        if classes.size > matrix.shape[1]:
-            raise InputError(
-                "`y_true` has more classes than `y_prob` has columns.", argument="y_true"
-            )
-        outcomes = as_array(y_true, "y_true")[:, None] == np.arange(matrix.shape[1])
+        labels = as_column(y_true, "y_true")
+        places = np.arange(matrix.shape[1])
+        rule = f"be the place of a column, 0 to {places[-1]}"
+        require_each("y_true", labels, np.isin(labels, places), rule)
+        outcomes = labels[:, None] == places
         columns = [
             as_rows(one, column, **options)
             for one, column in zip(outcomes.T, matrix.T, strict=True)
@@ -136,7 +137,11 @@ def cross_fitted_error(
         raise TooFewRows(
             f"`y_true` needs at least {2 * n_folds} rows; there are {n}.", argument="y_true"
         )
-    unit = np.arange(n) if cluster is None else cluster_codes(cluster, n)[0]
+    unit = np.arange(n)
+    if cluster is not None:
+        unit = cluster_codes(row_values(categories(cluster, "cluster"), columns[0], "cluster"), n)[
+            0
+        ]
     units = int(unit.max()) + 1
     fold = (generator(random_state).permutation(units) % n_folds)[unit]
     weight = np.ones(n) if columns[0].weight is None else columns[0].weight

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_integer, require_count
 from calibrant.data.arrays import as_array, as_column
-from calibrant.data.cells import Cells, crossed
-from calibrant.data.columns import categories
+from calibrant.data.cells import MOST_BINS, Cells, crossed, require_groups, row_values
+from calibrant.data.columns import categories, same_length
 from calibrant.data.points import Points
 from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import InputError, show_value
@@ -137,7 +137,7 @@ class GroupRecalibrator(LearnedMap):
             As for every map.
         """
         require_count("depth", self.depth, most=2)
-        require_count("n_bins", self.n_bins, least=2)
+        require_count("n_bins", self.n_bins, least=2, most=MOST_BINS)
         columns = _columns(y_prob)
         prediction, *groups = self._names(columns)
         if not groups:
@@ -147,10 +147,11 @@ class GroupRecalibrator(LearnedMap):
         if not isinstance(rows, Rows):
             raise InputError("`X` must hold rows, no Sketch.", argument="y_prob")
         made = AdaptiveRecalibrator() if self.recalibrator is None else make_map(self.recalibrator)
-        made.fit(rows.p, rows.y, rows.weight)
-        values = [categories(columns[name], "by") for name in groups]
-        values = [column if rows.kept is None else column[rows.kept] for column in values]
+        made.fit(rows.p, rows.y, rows.weight, labels="soft" if rows.soft else "binary")
+        values = [row_values(categories(columns[name], "by"), rows, "by") for name in groups]
         cells = [Cells.of(column, self.n_bins, MOST_CATEGORIES) for column in values]
+        for name, cell, column in zip(groups, cells, values, strict=True):
+            require_groups(name, cell, cell.codes(column), column, rows.y, "by")
         z = log_odds(made.transform(rows.p))
         weight = np.ones(rows.n) if rows.weight is None else rows.weight
         weight = weight * rows_per_weight(Points.of(rows))
@@ -195,6 +196,8 @@ class GroupRecalibrator(LearnedMap):
                 )
         z = log_odds(state["map"].transform(as_column(columns[prediction], "y_prob")))
         values = [categories(columns[name], "by") for name in names]
+        for column in values:
+            same_length(y_prob=z, by=column)
         design = self._design(cells, values, z - state["center"])
         return expit(z + design @ np.concatenate([state["offsets"], state["slopes"]]))
 
@@ -248,8 +251,9 @@ class GroupRecalibrator(LearnedMap):
             raise InputError(
                 f"`by` must be a list of columns; got {show_value(by)}.", argument="by"
             )
-        for argument, name in [("y_prob", prediction), *(("by", one) for one in by)]:
-            if name not in names or (argument == "by" and name == prediction):
+        roles = [("y_prob", prediction), *(("by", one) for one in by)]
+        for place, (argument, name) in enumerate(roles):
+            if name not in names or name in [other for _, other in roles[:place]]:
                 raise InputError(
                     f"`{argument}` must name columns of `X`, each in one role; got {show_value(name)}.",
                     argument=argument,
