@@ -147,7 +147,9 @@ def bias_by(
         if null > 0.0:
             typical = null / float(w @ chance)  # weight of a row
             sums = np.array([w @ y, total, w @ p, null / typical]) / typical
-            score = float(binomial_score(*sums, rate=(w * chance) @ p / (w @ chance)))
+            events, size, expected, variance = sums
+            rate = (w * chance) @ p / (w @ chance)
+            score = float(binomial_score(events, size, expected, variance, rate))
         observed = float(np.sum(w**2 * (y - p - bias) ** 2)) / total**2
         mean = float(w @ p) / total
         low, high = wilson_interval(bias, mean, score, null / total**2, observed, z)

@@ -27,8 +27,8 @@ from calibrant._files import (
     write_whole,
 )
 from calibrant._format import SMALLEST_P_VALUE, group_text
-from calibrant.data.arrays import as_column
-from calibrant.data.columns import categories
+from calibrant.data.arrays import as_array, as_column
+from calibrant.data.columns import categories, same_length
 from calibrant.data.rows import InputOptions, require_alone
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import UPDATES, Sketch, as_sketch
@@ -746,7 +746,11 @@ def _read(y_true: Any, y_prob: Any, data: Any, by: Any, options: InputOptions) -
     if data is not None:
         return from_data(y_true, y_prob, data, options, by=by)
     if by is not None:
-        columns = {"y_true": y_true, "y_prob": y_prob, "group": by}
+        columns = {"y_true": y_true, "y_prob": y_prob, "group": as_column(by, "by", dates=True)}
+        same_length(y_prob=as_array(y_prob, "y_prob"), by=columns["group"])
+        if options.get("sample_weight") is not None:
+            columns["sample_weight"] = options["sample_weight"]
+            options = {**options, "sample_weight": "sample_weight"}
         return from_data("y_true", "y_prob", columns, options, by="group")
     if is_summed(y_true):
         require_alone(y_true, y_prob, options)
