@@ -63,6 +63,9 @@ def test_groups_clusters_and_models_are_columns(frame):
     both = cal.compare(data=frame, y_true="y", y_prob=["p", "q"])
     apart = cal.compare(frame["y"], {"p": frame["p"], "q": frame["q"]})
     assert both.to_dict() == apart.to_dict()
+    named = cal.assess_by(data=frame, y_true="y", y_prob={"plain": "p", "root": "q"})
+    assert set(named) == {"plain", "root"}
+    assert named["root"].smooth_ece == cal.assess(data=frame, y_true="y", y_prob="q").smooth_ece
 
 
 def test_a_monitor_and_the_choice_of_a_map_take_data_too(frame):
@@ -83,6 +86,17 @@ def test_mistakes_with_data(frame):
         cal.assess(data=frame, y_true="y")
     with refused(option="y_prob"):
         cal.smooth_ece(data=cal.scan(frame, y_true="y", y_prob="p"), y_prob="p")
+    models = {"p": frame["p"], "q": frame["q"]}
+    for verb in (cal.compare, cal.report, cal.reliability_diagrams):
+        with refused("by", holds="assess_by"):
+            verb(frame["y"], models, by=frame["g"])
+
+
+def test_a_result_becomes_a_frame_of_the_library_that_came_in_last(frame):
+    for columns, library in ((frame, pd), (pl.from_pandas(frame), pl), (frame, pd)):
+        assert isinstance(cal.assess(columns["y"], columns["p"]).to_frame(), library.DataFrame)
+    found = cal.assess(data=pl.from_pandas(frame), y_true="y", y_prob="p")
+    assert isinstance(found.to_frame(), pl.DataFrame)
 
 
 def test_help_shows_the_convention():

@@ -35,14 +35,33 @@ cal.report(y, p, titel="Test set")
 cal.scan("preds.csv", y_true="y", y_prob="p", seperator=";")
 cal.recalibration.PlattRecalibrator(C=1.0)
 cal.recalibration.IsotonicRecalibrator().fit(p, y, weights=p)
+cal.reliability_diagram(y, p).plot(tittle="mine")
+cal.reliability_diagrams(y, {"rf": p, "nb": p}).save("x.svg", layot="grid")
+cal.profiles.clinical(threshold=[0.1])
+ReliabilityDisplay.from_predictions(y, p, nam="rf")
+assert_calibrated(y, p, margin=0.1, inconclusive="maybe")
+binary_smooth_ece(tensor, tensor, ignore_idx=0)
+BinarySmoothECE(ignore_idx=0)
 cal.smooth_ecee(y, p)
 """.splitlines()
-HEAD = "import calibrant as cal\n\ny, p = [0, 1], [0.2, 0.7]\n"
+HEAD = """\
+from typing import Any
+
+import calibrant as cal
+from calibrant.integrations.pytest import assert_calibrated
+from calibrant.integrations.torch import BinarySmoothECE, binary_smooth_ece
+from calibrant.sklearn import ReliabilityDisplay
+
+y, p = [0, 1], [0.2, 0.7]
+tensor: Any = None
+"""
 RIGHT = """\
 cal.smooth_ece(y, p, sample_weight=[1.0, 2.0])
 cal.assess(y, p, confidence=0.9, on_invalid="drop")
 cal.expected_calibration_error(y, p, n_bins="cube_root", strategy="quantile", norm="max")
 cal.recalibration.PlattRecalibrator().fit(p, y)
+cal.reliability_diagrams(y, {"rf": p, "nb": p}).save("x.svg", layout="grid", title="mine")
+ReliabilityDisplay.from_predictions(y, p, name="rf", color="C1", confidence=0.9)
 """
 
 

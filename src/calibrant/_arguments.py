@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "generator",
     "is_integer",
     "is_number",
+    "nearest",
     "require_choice",
     "require_confidence",
     "require_count",
@@ -58,15 +59,26 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def nearest(value: object, words: Iterable[str]) -> str | None:
+    """Question after the word that was meant, if one is near.
+
+    Examples
+    --------
+    >>> nearest("isotnic", ["platt", "isotonic"])
+    'Did you mean "isotonic"?'
+    """
+    near = difflib.get_close_matches(value[:80], words, n=1) if isinstance(value, str) else []
+    return f'Did you mean "{near[0]}"?' if near else None
+
+
 def require_choice(argument: str, value: object, choices: Sequence[str | None]) -> None:
     """Refuse a value that is none of these words, with the nearest that is."""
     if (value is None or isinstance(value, str)) and value in choices:
         return
     words = [choice for choice in choices if choice is not None]
-    near = difflib.get_close_matches(value[:80], words, n=1) if isinstance(value, str) else []
     listed = [f'"{choice}"' if choice is not None else "None" for choice in choices]
     rule = f"be {' or '.join(filter(None, [', '.join(listed[:-1]), listed[-1]]))}"
-    raise invalid(argument, rule, value, f'Did you mean "{near[0]}"?' if near else None)
+    raise invalid(argument, rule, value, nearest(value, words))
 
 
 def require_number(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,21 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, invalid
 
-__all__ = ["as_array", "as_column", "is_missing"]
+__all__ = ["as_array", "as_column", "frame_library", "is_missing", "remember_library"]
+
+_LIBRARY: ContextVar[str | None] = ContextVar("library of frames", default=None)
+
+
+def remember_library(native: Any) -> None:
+    """Take note of the library of a frame or column of narwhals, if it is pandas or polars."""
+    name = native.implementation.value
+    if name in ("pandas", "polars"):
+        _LIBRARY.set(name)
+
+
+def frame_library() -> str | None:
+    """pandas or polars, whichever the last column or frame was of that came in."""
+    return _LIBRARY.get()
 
 
 def as_array(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
@@ -46,7 +61,7 @@ def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
     if column.ndim == 0:
         message = f"`{name}` must be an array or a list; got {type(values).__name__}."
         models = name == "y_prob" and isinstance(values, Mapping)
-        hint = "Several models are for `compare`, `report` or `reliability_diagrams`."
+        hint = "Several models are for `assess_by`, `compare`, `report` or `reliability_diagrams`."
         raise InputError(message, argument=name, hint=hint if models else None)
     hint = "For class probabilities use `calibrant.confidence`, `top_label` or `classwise`."
     if column.ndim == 2 and 1 in column.shape:
@@ -90,6 +105,7 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
 
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
+        remember_library(series)
         if series.dtype == nw.Decimal and not series.implementation.is_polars():
             return np.array(series.to_list(), dtype=object)  # Arrow's cast misses the nearest float
         if series.null_count() and series.dtype.is_numeric():

@@ -552,40 +552,44 @@ def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
 
 PLACES: Mapping[str, str] = {
     **dict.fromkeys(
-        ("title", "color", "label", "ax", "theme", "figsize", "width"),
-        "Pass it to `.plot()` or `.save()` of the diagram",
+        ("title", "color", "label", "ax", "theme", "figsize", "width", "dpi"),
+        "Pass it to `.plot()` or `.save()` of the diagram.",
     ),
-    **dict.fromkeys(("alpha", "level"), "Pass `confidence=`, which is 1 minus it"),
-    **dict.fromkeys(("weight", "weights"), "Did you mean 'sample_weight'"),
-    **dict.fromkeys(("by", "groups", "group"), "`assess_by` takes groups, by `by=`"),
-    **dict.fromkeys(("seed", "rng"), "Where numbers are drawn, pass `random_state=`"),
+    **dict.fromkeys(("weight", "weights"), "Weights of rows are `sample_weight=`."),
+    **dict.fromkeys(("by", "groups", "group"), "`assess_by` takes groups, by `by=`."),
+    **dict.fromkeys(
+        ("seed", "rng", "random_state"), "Where numbers are drawn, there is `random_state=`."
+    ),
     **dict.fromkeys(
         ("bins", "n_bins", "strategy", "norm"),
-        "Pass `n_bins=`, `strategy=` and `norm=` to `expected_calibration_error`",
+        "Pass `n_bins=`, `strategy=` and `norm=` to `expected_calibration_error`.",
     ),
-    "names": "`compare`, `report` and `reliability_diagrams` take names of models",
-    "correction": "`assess_by` and `compare` correct for several tests",
-    "confidence": "Intervals are those of `assess`",
-    "cluster": "`assess` takes clusters into account",
-    "margin": "`assess` and `assess_by` take a margin",
-    "bandwidth": "`smooth_ece` and `reliability_diagram` take a bandwidth",
-    "scale": "`smooth_ece` and `assess` take a scale",
-    "threshold": "`decision_curve` takes `thresholds=`",
-    "thresholds": "`decision_curve` takes thresholds",
+    **dict.fromkeys(
+        ("confidence", "ci", "level"), "Intervals are those of `assess`, with `confidence=`."
+    ),
+    "alpha": "`assess` takes `confidence=`, which is 1 minus it.",
+    "names": "`assess_by`, `compare`, `report` and `reliability_diagrams` take names of models.",
+    "data": "Pass `calibrant.scan(data, y_true=..., y_prob=...)` in place of arrays.",
+    "correction": "`assess_by` and `compare` correct for several tests.",
+    "cluster": "`assess` takes clusters into account.",
+    "margin": "`assess` and `assess_by` take a margin.",
+    "bandwidth": "`smooth_ece` and `reliability_diagram` take a bandwidth.",
+    "scale": "`smooth_ece` and `assess` take a scale.",
+    **dict.fromkeys(("threshold", "thresholds"), "`decision_curve` takes `thresholds=`."),
 }
 """Where to pass a keyword that another function has, or that other packages call so."""
+NEAR = 0.7
+"""Similarity of names that may be meant for each other; at difflib's .6, n_jobs would be n_bins."""
 
 
 def refuse_keyword(name: str, known: Iterable[str]) -> NoReturn:
     """Raise the TypeError for a keyword that a function does not have: the nearest, and its place."""
-    near = difflib.get_close_matches(name, [*known, *PLACES], n=1)
-    if name in PLACES:
-        hint = f"{PLACES[name]}{'?' if PLACES[name].startswith('Did') else '.'}"
-    elif near:
-        hint = f"Did you mean {near[0]!r}?"
-    else:
-        hint = f"Rows are read by {', '.join(known)}."
-    raise TypeError(f"got an unexpected keyword argument {name!r}. {hint}")
+    words = [name] if name in PLACES else [*known, *PLACES]
+    near = next(iter(difflib.get_close_matches(name, words, n=1, cutoff=NEAR)), "")
+    meant = f" Did you mean {near!r}?" if near not in (name, "") else ""
+    place = f" {PLACES[near]}" if near in PLACES else ""
+    place = place or ("" if near else f" Rows are read by {', '.join(known)}.")
+    raise TypeError(f"got an unexpected keyword argument {name!r}.{meant}{place}")
 
 
 def require_same_index(**columns: Any) -> None:

@@ -40,7 +40,7 @@ from calibrant.inference.correction import (
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid, nodes_of, rows_on_nodes
-from calibrant.io.from_data import sample_from
+from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.group_keys import indexed
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record, frame_of, plain
@@ -333,6 +333,8 @@ def compare(
             rows=paired,
             groups=True,
         )
+    else:
+        refuse_groups(by)
     if isinstance(y_true, Mapping):
         _require_sketches_alone(y_prob, cluster, *reading)
         compared = _unpaired(_named(y_true), confidence, scale)
@@ -741,9 +743,11 @@ def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
         )
     called = [f"model {k + 1}" for k in range(array.shape[1])] if names is None else list(names)
     if len(called) != array.shape[1]:
+        lying = len(called) == len(array)
         raise InputError(
             f"`names` must have one for each of the {array.shape[1]} columns; got {len(called)}.",
             argument="names",
+            hint="Pass `numpy.column_stack(y_prob)`." if lying else None,
         )
     return _named([*zip(called, array.T, strict=True)])
 

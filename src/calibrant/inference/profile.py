@@ -13,11 +13,12 @@ from functools import cached_property
 from html import escape
 from math import isnan, nan
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._arguments import nearest
 from calibrant._format import aligned, decimals, html_table, p_text
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.points import Points
@@ -28,7 +29,7 @@ from calibrant.errors import InputError, invalid, show_value
 from calibrant.inference.null_noise import cross_weights
 from calibrant.inference.quantiles import normal_quantile, skewed_quantiles, skewness
 from calibrant.inference.residuals import cell_positions
-from calibrant.measures.result_record import plain
+from calibrant.measures.result_record import frame_of, plain
 
 if TYPE_CHECKING:
     from calibrant.inference.assessment import Assessment
@@ -49,6 +50,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Result = TypeVar("Result")
+P = ParamSpec("P")
 
 WIDTH = 80
 UNIT = 2.0**-FRACTION_BITS
@@ -533,6 +535,10 @@ class Profiled:
             "tables": [table.to_dict() for table in self.tables],
         }
 
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame with a row for each quantity; see `frame_of` for the backend."""
+        return frame_of([vars(quantity) for quantity in self.quantities], backend)
+
 
 # -- registry --------------------------------------------------------------------------------------
 
@@ -540,7 +546,7 @@ PROFILES: dict[str, Callable[..., Profile]] = {}
 """Functions that make a profile, by its name; `profile` adds one."""
 
 
-def profile(make: Callable[..., Profile]) -> Callable[..., Profile]:
+def profile(make: Callable[P, Profile]) -> Callable[P, Profile]:
     """Decorator that registers a function as the profile of its name.
 
     Examples
@@ -564,7 +570,7 @@ def as_profile(asked: str | Profile) -> Profile:
     if isinstance(asked, str) and asked in PROFILES:
         return PROFILES[asked]()
     known = ", ".join(map(repr, PROFILES))
-    raise invalid("profile", f"be {known}, or a Profile", asked)
+    raise invalid("profile", f"be {known}, or a Profile", asked, nearest(asked, PROFILES))
 
 
 # -- text ------------------------------------------------------------------------------------------

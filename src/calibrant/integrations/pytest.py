@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from calibrant._arguments import CONFIDENCE, require_choice
 from calibrant._format import decimals
@@ -23,7 +23,7 @@ def assert_calibrated(
     margin: float,
     cluster: Any = None,
     confidence: float = CONFIDENCE,
-    inconclusive: str = "fail",
+    inconclusive: Literal["fail", "pass"] = "fail",
     **options: Unpack[InputOptions],
 ) -> Assessment:
     """Pass if the calibration error is shown to be within a margin; else raise AssertionError.

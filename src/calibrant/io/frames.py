@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._files import decoding
-from calibrant.data.arrays import as_array, is_missing
+from calibrant.data.arrays import as_array, is_missing, remember_library
 from calibrant.data.rows import LARGEST_WEIGHT
 from calibrant.errors import InputError, show_value
 from calibrant.io.group_keys import (
@@ -233,6 +233,7 @@ def select(source: Any, request: Request) -> Any:
         if not isinstance(column, str | nw.Expr) or (is_polars and _is_pattern(column))
     }
     frame: Any = nw.from_native(attach(native, foreign) if foreign else native)
+    remember_library(frame)
     chosen = [
         (
             column if isinstance(column, nw.Expr) else nw.col(alias if alias in foreign else column)

@@ -15,10 +15,11 @@ from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, is_summed
 from calibrant.errors import InputError
+from calibrant.io.request import MODEL
 from calibrant.io.rows import read_rows
 from calibrant.io.scan import ReadingOptions, scan
 
-__all__ = ["from_data", "sample_from"]
+__all__ = ["from_data", "refuse_groups", "sample_from"]
 
 
 def from_data(
@@ -50,15 +51,35 @@ def from_data(
     for name, value in (("y_true", y_true), ("y_prob", y_prob)):
         if value is None:
             raise InputError(f"`{name}` must name a column of the data; got None.", argument=name)
-    return scan(
+    models = y_prob if isinstance(y_prob, Mapping) and "multiclass" not in options else None
+    found = scan(
         data,
         y_true=y_true,
-        y_prob=y_prob,
+        y_prob=y_prob if models is None else list(models.values()),
         by=by,
         cluster=cluster,
         scale=PROBABILITY if scale is None else scale,
         **options,
     )
+    return found if models is None else _renamed(cast(Sketches, found), models)
+
+
+def _renamed(sketches: Sketches, models: Mapping[Any, str]) -> Sketches:
+    """Sketches by model, under the names of the models in place of those of their columns."""
+    place, names = sketches.by.index(MODEL), {column: str(name) for name, column in models.items()}
+    groups = {
+        (*key[:place], names[key[place]], *key[place + 1 :]): sketch
+        for key, sketch in sketches.groups.items()
+    }
+    single = len(sketches.by) == 1
+    return Sketches({k[0] if single else k: one for k, one in groups.items()}, by=sketches.by)
+
+
+def refuse_groups(by: Any) -> None:
+    """Refuse `by` beside arrays or sketches, for verbs that know groups as columns alone."""
+    if by is not None:
+        hint = "Pass `data=` with both, or the array to `assess_by`, whose result `report` takes."
+        raise InputError("`by` names columns of `data`.", argument="by", hint=hint)
 
 
 def sample_from(

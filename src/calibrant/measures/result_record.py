@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant.data.arrays import frame_library
 from calibrant.errors import MissingDependency, invalid
 
 __all__ = ["Bounded", "Record", "bound_text", "frame_of", "plain", "rows_text"]
@@ -118,8 +119,8 @@ def plain(value: Any) -> Any:
 def frame_of(rows: Sequence[Mapping[str, Any]] | Mapping[str, Any], backend: Any = None) -> Any:
     """Data frame with these rows or columns, of pandas, polars or pyarrow: of the `backend`.
 
-    Without a `backend`, it is of the first of these that the session has loaded: polars for whoever came with
-    polars. Where it has loaded none, it is of the first that is installed.
+    Without a `backend`, it is of pandas or polars, whichever the last column or frame that came in was of;
+    else of the first of them that the session has loaded, or that is installed.
 
     Examples
     --------
@@ -132,7 +133,7 @@ def frame_of(rows: Sequence[Mapping[str, Any]] | Mapping[str, Any], backend: Any
     if backend is None:
         loaded = [name for name in frames[:2] if name in sys.modules]
         installed = [name for name in frames if find_spec(name) is not None]
-        backend = [*loaded, *installed, *frames][0]
+        backend = frame_library() or [*loaded, *installed, *frames][0]
     if isinstance(rows, Mapping):
         columns: Mapping[str, Any] = rows
     else:

@@ -26,7 +26,7 @@ from calibrant._arguments import (
 from calibrant._format import aligned, decimals, p_equation, percent
 from calibrant.data.columns import numbers, require_each, same_length
 from calibrant.errors import InputError, invalid
-from calibrant.measures.result_record import frame_of, plain
+from calibrant.measures.result_record import Record, frame_of
 from calibrant.outcomes.quantiles import PinballLoss, decompose
 
 __all__ = ["DistributionAssessment", "PITRecalibrator", "assess"]
@@ -47,7 +47,7 @@ INTERVALS = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
-class DistributionAssessment:
+class DistributionAssessment(Record):
     """Calibration of predictive distributions of one outcome each.
 
     Attributes
@@ -136,7 +136,7 @@ class DistributionAssessment:
             {"level": level, "coverage": covered, "low": low, "high": high}
             for level, (covered, low, high) in self.coverage.items()
         ]
-        return {"verdict": self.verdict, **plain(vars(self)), "coverage": coverage}
+        return {"verdict": self.verdict, **super().to_dict(), "coverage": coverage}
 
     def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each central interval."""

@@ -20,7 +20,7 @@ from calibrant._arguments import CONFIDENCE, is_number, require_confidence, requ
 from calibrant._format import aligned, decimals, p_equation
 from calibrant.data.columns import numbers, same_length
 from calibrant.errors import InputError, show_value
-from calibrant.measures.result_record import frame_of, plain
+from calibrant.measures.result_record import Record, frame_of
 
 __all__ = [
     "PinballLoss",
@@ -74,7 +74,7 @@ class QuantileLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class QuantileAssessment:
+class QuantileAssessment(Record):
     """Coverage of quantile forecasts at each level, with one test of all levels.
 
     Attributes
@@ -136,7 +136,7 @@ class QuantileAssessment:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
-        return {"verdict": self.verdict, **plain(vars(self))}
+        return {"verdict": self.verdict, **super().to_dict()}
 
     def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each level."""

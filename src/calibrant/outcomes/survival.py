@@ -30,7 +30,7 @@ from calibrant.data.columns import categories, numbers, require_each, same_lengt
 from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 from calibrant.inference.quantiles import exact_binomial
-from calibrant.measures.result_record import frame_of, plain
+from calibrant.measures.result_record import Record
 from calibrant.recalibration.spline import SplineRecalibrator
 
 __all__ = ["HorizonRisk", "at_horizon", "observed_expected"]
@@ -108,8 +108,8 @@ def at_horizon(
     return as_rows(sample.outcome[known], sample.risk[known], sample_weight=sample.weight[known])
 
 
-@dataclass(frozen=True)
-class HorizonRisk:
+@dataclass(frozen=True, repr=False)
+class HorizonRisk(Record):
     """Observed and expected risk by a horizon.
 
     Attributes
@@ -165,13 +165,9 @@ class HorizonRisk:
             ["integrated calibration index", decimals(self.ici), ""],
         ]
 
-    def to_frame(self, backend: Any = None) -> Any:
-        """Data frame of one row; see `frame_of` for the backend."""
-        return frame_of([self.to_dict()], backend)
-
     def to_dict(self) -> dict[str, Any]:
         """Verdict and fields, for JSON."""
-        return {"verdict": self.verdict, **plain(vars(self))}
+        return {"verdict": self.verdict, **super().to_dict()}
 
 
 def observed_expected(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 from numpy.typing import NDArray
 
@@ -42,6 +42,7 @@ from calibrant.plotting.verdict import Verdict
 
 __all__ = [
     "Diagram",
+    "Look",
     "Picture",
     "Plot",
     "Size",
@@ -55,6 +56,32 @@ __all__ = [
 
 Size = tuple[float, float | None]
 STYLES = ("color", "label", "linewidth", "linestyle", "alpha")
+
+
+class Look(TypedDict, total=False):
+    """Keywords of the main artist, and of texts, limits and legend of a new figure."""
+
+    color: Any
+    label: str | None
+    linewidth: float | None
+    linestyle: Any
+    alpha: float | None
+    title: str | None
+    subtitle: str | None
+    xlabel: str | None
+    ylabel: str | None
+    xlim: tuple[float, float] | None
+    ylim: tuple[float, float] | None
+    legend: bool | None
+
+
+class PictureLook(Look, total=False):
+    """Keywords of a picture in a file; the arrangement is of several diagrams."""
+
+    layout: Literal["overlay", "grid", "forest"] | None
+    columns: int | None
+
+
 SHARED = "calibrant-shared"
 """Mark of artists that diagrams on the same axes share: the diagonal and the histogram."""
 
@@ -135,7 +162,7 @@ class Picture(ABC):
         theme: str | Theme = "light",
         width: float | None = None,
         dpi: int = 200,
-        **look: Any,
+        **look: Unpack[PictureLook],
     ) -> Path:
         """Write the picture as SVG, PDF (both with real text) or PNG.
 
@@ -155,7 +182,11 @@ class Picture(ABC):
         return write(path, lambda: self._sized(theme, width, look), dpi)
 
     def to_svg(
-        self, *, theme: str | Theme = "light", width: float | None = None, **look: Any
+        self,
+        *,
+        theme: str | Theme = "light",
+        width: float | None = None,
+        **look: Unpack[PictureLook],
     ) -> str:
         """The picture as SVG text; parameters as in `save`."""
         return svg_of(self._sized(theme, width, look))
@@ -232,7 +263,7 @@ class Diagram(Picture, Record):
         *,
         theme: str | Theme | None = None,
         figsize: tuple[float, float] | None = None,
-        **look: Any,
+        **look: Unpack[Look],
     ) -> Plot:
         """Draw with matplotlib, on `ax` or on a new figure.
 

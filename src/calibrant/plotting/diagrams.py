@@ -14,12 +14,13 @@ from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
 from calibrant.inference.compare import models_of
-from calibrant.io.from_data import sample_from
+from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.scan import ReadingOptions, sketches_of_classes
 from calibrant.measures.result_record import frame_of
 from calibrant.plotting.artists import diagonal, display_name
 from calibrant.plotting.diagram import (
     Diagram,
+    Look,
     Picture,
     Plot,
     Size,
@@ -117,7 +118,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         theme: str | Theme | None = None,
         figsize: tuple[float, float] | None = None,
         columns: int | None = None,
-        **look: Any,
+        **look: Unpack[Look],
     ) -> dict[str, Plot]:
         """Draw with matplotlib, on `ax` or in a new figure.
 
@@ -143,10 +144,10 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             By name; of a forest plot by "forest".
         """
         if ax is None:
-            look |= {"layout": layout, "columns": columns}
-            return self._drawn(theme or LIGHT, figsize, look, pyplot=True)
-        colors, look = _colors(self, look)
-        style, _ = split_look(look, new=False)
+            asked = {**look, "layout": layout, "columns": columns}
+            return self._drawn(theme or LIGHT, figsize, asked, pyplot=True)
+        colors, others = _colors(self, look)
+        style, _ = split_look(others, new=False)
         return {
             name: on_axes(
                 diagram, ax, theme, {"label": display_name(name), **style, **colors.get(name, {})}
@@ -333,6 +334,8 @@ def reliability_diagrams(
             groups=True,
         )
         look |= left
+    else:
+        refuse_groups(by)
     if isinstance(y_prob, Mapping) or (y_prob is not None and look.get("multiclass") is None):
         models: Any = {name: (y_true, p) for name, p in models_of(y_prob, names).items()}
     elif y_prob is not None:

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, show_value
 from calibrant.plotting.artists import line
+from calibrant.plotting.diagram import Look
 from calibrant.plotting.diagrams import Diagrams, reliability_diagrams
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
+from calibrant.plotting.themes import Theme
 
 __all__ = ["ReliabilityDisplay"]
 
 DIAGRAM_OPTIONS = ("bandwidth", "confidence", "design_effect")
 FOLD_ALPHA = 0.35
+
+
+class DrawingOptions(Look, total=False):
+    """Keywords of a drawing, on axes or in a new figure."""
+
+    theme: str | Theme | None
+    figsize: tuple[float, float] | None
+
+
+class DisplayOptions(DrawingOptions, total=False):
+    """Keywords of a drawing, and of the diagram that is drawn."""
+
+    bandwidth: float
+    confidence: float
+    design_effect: float
 
 
 class ReliabilityDisplay:
@@ -80,7 +97,9 @@ class ReliabilityDisplay:
         self.pos_label = pos_label
         self.folds = folds
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **look: Any) -> ReliabilityDisplay:
+    def plot(
+        self, ax: Any = None, *, name: str | None = None, **look: Unpack[DrawingOptions]
+    ) -> ReliabilityDisplay:
         """Draw the diagram.
 
         Parameters
@@ -99,7 +118,8 @@ class ReliabilityDisplay:
             self.figure_ = next(iter(plots.values())).figure
             self.ax_ = [plot.ax for plot in plots.values()] if ax is None else ax
             return self
-        plot = self.diagram.plot(ax, **{"label": self.name if name is None else name, **look})
+        look.setdefault("label", self.name if name is None else name)
+        plot = self.diagram.plot(ax, **look)
         self.ax_, self.figure_, self.line_ = plot.ax, plot.figure, plot.main
         self.artists_ = dict(plot.artists)
         if self.folds is not None:
@@ -129,7 +149,7 @@ class ReliabilityDisplay:
         pos_label: Any = None,
         name: str | None = None,
         ax: Any = None,
-        **options: Any,
+        **options: Unpack[DisplayOptions],
     ) -> ReliabilityDisplay:
         """Draw a fitted classifier's predicted probabilities against `y`.
 
@@ -165,7 +185,7 @@ class ReliabilityDisplay:
         pos_label: Any = None,
         name: str | None = None,
         ax: Any = None,
-        **options: Any,
+        **options: Unpack[DisplayOptions],
     ) -> ReliabilityDisplay:
         """Draw predicted probabilities against true labels.
 
@@ -203,7 +223,7 @@ class ReliabilityDisplay:
         pos_label: Any = None,
         name: str | None = None,
         ax: Any = None,
-        **options: Any,
+        **options: Unpack[DisplayOptions],
     ) -> ReliabilityDisplay:
         """Draw the test rows of a cross-validation: all of them together, and each fold as a thin line.
 
@@ -225,7 +245,7 @@ class ReliabilityDisplay:
                 argument="cv_results",
                 hint="Call cross_validate with return_estimator=True and return_indices=True.",
             )
-        numbers = {key: options.pop(key) for key in DIAGRAM_OPTIONS if key in options}
+        numbers, look = _split(options)
         labels, every = np.asarray(y), None if sample_weight is None else np.asarray(sample_weight)
         sketches: dict[str, Sketch] = {}
         for k, (estimator, test) in enumerate(
@@ -241,7 +261,7 @@ class ReliabilityDisplay:
         whole = reliability_diagram(sum(sketches.values()), **numbers)
         name = type(cv_results["estimator"][0]).__name__ if name is None else name
         folds = reliability_diagrams(sketches, **numbers)
-        return cls(whole, name=name, pos_label=wanted, folds=folds).plot(ax, **options)
+        return cls(whole, name=name, pos_label=wanted, folds=folds).plot(ax, **look)
 
     @classmethod
     def _of(
@@ -253,21 +273,27 @@ class ReliabilityDisplay:
         pos_label: Any,
         name: str | None,
         ax: Any,
-        options: dict[str, Any],
+        options: DisplayOptions,
     ) -> ReliabilityDisplay:
         """One event of class probabilities, or every class against the rest."""
-        numbers = {key: options.pop(key) for key in DIAGRAM_OPTIONS if key in options}
+        numbers, look = _split(options)
         numbers["sample_weight"] = weight
         if classes is None:
             numbers["pos_label"] = pos_label
         elif len(classes) > 2 and pos_label is None:
             numbers |= {"multiclass": "classwise", "classes": classes}
-            return cls(reliability_diagrams(y, y_prob, **numbers), name=name).plot(ax, **options)
+            return cls(reliability_diagrams(y, y_prob, **numbers), name=name).plot(ax, **look)
         else:
             pos_label, column = _event_of(classes, pos_label)
             y, y_prob = (np.asarray(y) == pos_label).astype(int), np.asarray(y_prob)[:, column]
         diagram = reliability_diagram(y, y_prob, **numbers)
-        return cls(diagram, name=name, pos_label=pos_label).plot(ax, **options)
+        return cls(diagram, name=name, pos_label=pos_label).plot(ax, **look)
+
+
+def _split(options: DisplayOptions) -> tuple[dict[str, Any], Any]:
+    """Keywords of the diagram, and of its drawing."""
+    numbers = {key: value for key, value in options.items() if key in DIAGRAM_OPTIONS}
+    return numbers, {key: value for key, value in options.items() if key not in numbers}
 
 
 def _probabilities(estimator: Any, X: Any) -> tuple[Any, list[Any]]:

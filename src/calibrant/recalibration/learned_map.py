@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, TypeV
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_count
+from calibrant._arguments import nearest, require_count
 from calibrant._files import dump_versioned, load_versioned, read_bytes, write_whole
 from calibrant._format import percent
 from calibrant.data.arrays import as_array, as_column
@@ -146,6 +146,7 @@ def make_map(recalibrator: str | LearnedMap, n_classes: int = 2) -> Any:
                 "recalibrator",
                 f"be one of {', '.join(known)}, or a map for {n_classes} classes",
                 recalibrator,
+                nearest(recalibrator, known),
             )
         binary = n_classes == 2 or (False, recalibrator) not in _NAMES
         cls, parameters = _NAMES[binary, recalibrator]

@@ -27,7 +27,7 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.compare import compare, models_of
 from calibrant.inference.groups import GroupAssessments
 from calibrant.inference.profile import Profile
-from calibrant.io.from_data import sample_from
+from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.request import CLASS_COLUMN
 from calibrant.io.scan import ClassSketches, ReadingOptions, class_columns, scan_classes
 from calibrant.reporting.classes import class_finding, classes_of
@@ -229,7 +229,11 @@ def report(
         again = by is None and not (is_summed(data) or isinstance(data, Iterator))
         again = again and not options.get("per_file")
         if again and options.get("multiclass") is None:
-            if isinstance(y_prob, list) and 1 < len(y_prob) <= MOST_COMPARED and _is_local(data):
+            if (
+                isinstance(y_prob, list | dict)
+                and 1 < len(y_prob) <= MOST_COMPARED
+                and _is_local(data)
+            ):
                 paired = partial(compare, y_true, y_prob, data=data, cluster=cluster, **options)
         elif again and cluster is None:
             by_class = partial(scan_classes, data, y_true=y_true, y_prob=y_prob, **options)
@@ -244,6 +248,8 @@ def report(
             rows=profile is not None and by is None,
             groups=True,
         )
+    else:
+        refuse_groups(by)
     require_seed(random_state, "random_state")
     if names is not None or (is_frame(y_prob) and not {"multiclass", "classes"} & set(reading)):
         y_prob = models_of(y_prob, names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import torch
 
@@ -43,8 +43,21 @@ counting so few."""
 STATES = frozenset(("counts", "offsets", "refused"))
 MAX_STEPS = 60
 Kind = Literal["confidence", "top_label", "classwise"]
+Average = Literal["mean", "none"]
 Task = Literal["binary", "multiclass"]
 Metric: Any = require("torchmetrics", caller="calibrant.integrations.torch").Metric
+
+
+class MetricOptions(TypedDict, total=False):
+    """Keywords of `torchmetrics.Metric`."""
+
+    compute_on_cpu: bool
+    dist_sync_on_step: bool
+    process_group: Any
+    dist_sync_fn: Any
+    distributed_available_fn: Any
+    sync_on_compute: bool
+    compute_with_cache: bool
 
 
 class _TableMetric(Metric):  # type: ignore[misc]
@@ -69,7 +82,7 @@ class _TableMetric(Metric):  # type: ignore[misc]
         kind: str,
         from_logits: bool,
         ignore_index: int | None,
-        **options: Any,
+        **options: Unpack[MetricOptions],
     ) -> None:
         super().__init__(**options)
         if not isinstance(nodes, int) or not 2 <= nodes <= MAX_NODES or nodes & (nodes - 1):
@@ -279,7 +292,7 @@ class BinarySmoothECE(_TableMetric):
         *,
         from_logits: bool = False,
         ignore_index: int | None = None,
-        **options: Any,
+        **options: Unpack[MetricOptions],
     ) -> None:
         super().__init__(
             tables=1,
@@ -334,11 +347,11 @@ class MulticlassSmoothECE(_TableMetric):
         num_classes: int,
         kind: Kind = "confidence",
         *,
-        average: Literal["mean", "none"] = "mean",
+        average: Average = "mean",
         nodes: int | None = None,
         from_logits: bool = False,
         ignore_index: int | None = None,
-        **options: Any,
+        **options: Unpack[MetricOptions],
     ) -> None:
         require_choice("kind", kind, ("confidence", "top_label", "classwise"))
         require_choice("average", average, ("mean", "none"))
@@ -438,14 +451,42 @@ class SmoothECE:
     3
     """
 
-    def __new__(cls, task: Task, **options: Any) -> Any:
-        """Metric of the task."""
+    def __new__(
+        cls,
+        task: Task,
+        *,
+        num_classes: int | None = None,
+        kind: Kind = "confidence",
+        average: Average = "mean",
+        nodes: int | None = None,
+        from_logits: bool = False,
+        ignore_index: int | None = None,
+        **options: Unpack[MetricOptions],
+    ) -> Any:
+        """Metric of the task; `num_classes`, `kind` and `average` are of class probabilities."""
         require_choice("task", task, ("binary", "multiclass"))
-        return BinarySmoothECE(**options) if task == "binary" else MulticlassSmoothECE(**options)
+        of_classes = (num_classes, kind, average) != (None, "confidence", "mean")
+        if task == "binary" and of_classes:
+            raise InputError('`num_classes`, `kind` and `average` are for `task="multiclass"`.')
+        shared: Any = {"from_logits": from_logits, "ignore_index": ignore_index, **options}
+        if task == "binary":
+            return BinarySmoothECE(DEFAULT_NODES if nodes is None else nodes, **shared)
+        if num_classes is None:
+            raise InputError('`task="multiclass"` needs `num_classes`.', argument="num_classes")
+        return MulticlassSmoothECE(num_classes, kind, average=average, nodes=nodes, **shared)
 
 
 def smooth_ece(
-    preds: torch.Tensor, target: torch.Tensor, task: Task, **options: Any
+    preds: torch.Tensor,
+    target: torch.Tensor,
+    task: Task,
+    *,
+    num_classes: int | None = None,
+    kind: Kind = "confidence",
+    average: Average = "mean",
+    nodes: int | None = None,
+    from_logits: bool = False,
+    ignore_index: int | None = None,
 ) -> torch.Tensor:
     """SmoothECE of one batch for a task, with the options of that task's metric.
 
@@ -456,19 +497,57 @@ def smooth_ece(
     >>> round(value.item(), 3)
     0.183
     """
-    metric = SmoothECE(task, **options).to(preds.device)
-    metric.update(preds, target)
-    value: torch.Tensor = metric.compute()
-    return value
+    metric = SmoothECE(
+        task,
+        num_classes=num_classes,
+        kind=kind,
+        average=average,
+        nodes=nodes,
+        from_logits=from_logits,
+        ignore_index=ignore_index,
+    )
+    return _value(metric, preds, target)
 
 
-def binary_smooth_ece(preds: torch.Tensor, target: torch.Tensor, **options: Any) -> torch.Tensor:
+def binary_smooth_ece(
+    preds: torch.Tensor,
+    target: torch.Tensor,
+    *,
+    nodes: int = DEFAULT_NODES,
+    from_logits: bool = False,
+    ignore_index: int | None = None,
+) -> torch.Tensor:
     """SmoothECE of one batch of probabilities of an event, with the options of `BinarySmoothECE`."""
-    return smooth_ece(preds, target, "binary", **options)
+    metric = BinarySmoothECE(nodes, from_logits=from_logits, ignore_index=ignore_index)
+    return _value(metric, preds, target)
 
 
 def multiclass_smooth_ece(
-    preds: torch.Tensor, target: torch.Tensor, num_classes: int, **options: Any
+    preds: torch.Tensor,
+    target: torch.Tensor,
+    num_classes: int,
+    kind: Kind = "confidence",
+    *,
+    average: Average = "mean",
+    nodes: int | None = None,
+    from_logits: bool = False,
+    ignore_index: int | None = None,
 ) -> torch.Tensor:
     """SmoothECE of one batch of class probabilities, with the options of `MulticlassSmoothECE`."""
-    return smooth_ece(preds, target, "multiclass", num_classes=num_classes, **options)
+    metric = MulticlassSmoothECE(
+        num_classes,
+        kind,
+        average=average,
+        nodes=nodes,
+        from_logits=from_logits,
+        ignore_index=ignore_index,
+    )
+    return _value(metric, preds, target)
+
+
+def _value(metric: Any, preds: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Value of a metric that sees one batch."""
+    metric = metric.to(preds.device)
+    metric.update(preds, target)
+    value: torch.Tensor = metric.compute()
+    return value
