@@ -42,14 +42,9 @@ Floats = NDArray[np.float64]
 Asked = Literal["above", "below", "both"]
 _VERBS: Mapping[Side, str] = {"above": "Accept", "below": "Reject"}
 _WRONG: Mapping[Side, str] = {"above": "wrong", "below": "right"}
-NEARLY_ALL = 0.99
-"""Share of the largest coverage of two sides that a safer pair of thresholds may give up."""
-HALVES = 40
 LARGEST_STAKE = 0.95
 """Share of the largest stake that keeps every factor of a bet positive."""
 ROUNDED = 1.0 - 1e-12
-STEP = 1.01
-"""Factor between the rows of two thresholds that are tested for clusters, where a test costs a pass."""
 
 
 @dataclass(frozen=True)
@@ -177,13 +172,8 @@ class Certified(Record):
         return " ".join(lines if self.certified else [*lines, self._why_not()])
 
     def _why_not(self) -> str:
-        sides: tuple[Side, ...] = ("above", "below") if self.side == "both" else (self.side,)
-        missing = [side for side in sides if getattr(self, side) is None]
-        which = (
-            ""
-            if len(missing) == len(sides)
-            else f" to {_VERBS[missing[0]].lower()} {missing[0]} it"
-        )
+        side = "below" if self.above else "above"
+        which = f" to {_VERBS[side].lower()} {side} it" if self.points else ""
         start = f"No threshold{which} can be certified"
         units, size = ("rows", self.n) if self.clusters is None else ("clusters", self.clusters)
         if size < self.rows_needed:
@@ -194,12 +184,9 @@ class Certified(Record):
         near = self.nearest
         if near is None:
             return f"{start}."
-        bound = percent(near.risk_bound)
-        if bound == percent(self.risk):  # as many decimals as tell it from the risk asked for
-            bound = f"{100.0 * near.risk_bound:.2f}%"
         return (
             f"{start}. The nearest is {near.text}: {near.errors:g} of {near.rows:g} cases there are "
-            f"{_WRONG[near.side]}, and the upper bound is {bound}."
+            f"{_WRONG[near.side]}, and the upper bound is {100.0 * near.risk_bound:.2f}%."
         )
 
     def __str__(self) -> str:
@@ -305,12 +292,7 @@ def certify(
     require_one_sample(reading.get("multiclass"))
     level = (1.0 - confidence) / (2.0 if side == "both" else 1.0)
     sides: tuple[Side, ...] = ("above", "below") if side == "both" else (side,)
-    weighted = reading.get("sample_weight") is not None
-    rankings = [
-        rank(y_true, y_prob, side=one, cluster=cluster, partial_credit=True, **reading)
-        for one in sides
-    ]
-    rankings = [_testable(ranking, weighted=weighted) for ranking in rankings]
+    rankings = [_testable(y_true, y_prob, one, cluster, reading) for one in sides]
     tests = [_tests(ranking, risk, level) for ranking in rankings]
     points: dict[Side, OperatingPoint | None] = {
         ranking.side: None if test is None else _point(ranking, made, test, level, abstained)
@@ -337,9 +319,11 @@ def certify(
     )
 
 
-def _testable(ranking: Ranking, *, weighted: bool) -> Ranking:
-    """The ranking with what its tests need: no weights; partial credit as clusters of one row."""
+def _testable(y_true: Any, y_prob: Any, side: Side, cluster: Any, reading: InputOptions) -> Ranking:
+    """Ranking with what its tests need: no weights; partial credit as clusters of one row."""
+    ranking = rank(y_true, y_prob, side=side, cluster=cluster, partial_credit=True, **reading)
     clusters = ranking.clusters
+    weighted = reading.get("sample_weight") is not None
     if weighted or (clusters is None and not ranking.whole):
         raise InputError(
             "`sample_weight` must be left out: with weights the number of errors has no distribution that "
@@ -359,9 +343,10 @@ def _testable(ranking: Ranking, *, weighted: bool) -> Ranking:
 class _Tests:
     """Tests that were made of "more than the risk is wrong beyond the threshold", from few rows to many.
 
-    Arrays of the places in the ranking, of the levels of the tests and of their p-values.
+    The risk, and arrays of the places in the ranking, of the levels of the tests and of their p-values.
     """
 
+    risk: float
     place: NDArray[np.int64]
     level: Floats
     p_value: Floats
@@ -381,27 +366,18 @@ def _tests(ranking: Ranking, risk: float, level: float) -> _Tests:
         starts += 1
     first = _least_units(ranking, risk, level / starts) * size
     rows = np.minimum(first * 2.0 ** np.arange(starts), total)
-    if ranking.clusters is None:
-        places = np.arange(ranking.rows.size)
-        p_values = _binomial_p_values(ranking, risk)
-    else:
-        steps = np.arange(1.0 + np.log(max(total / first, 1.0)) / np.log(STEP))
-        grid = np.concatenate([rows, np.minimum(first * STEP**steps, total), [total]])
-        places = np.unique(np.searchsorted(ranking.rows, grid * ROUNDED))
-        p_values = _bets(ranking, places, risk, level)
-    begin = np.searchsorted(ranking.rows[places], rows * ROUNDED)
+    begin = np.searchsorted(ranking.rows, rows * ROUNDED)
+    p_values = _p_values(ranking, risk, level)
     made, levels, carried = [], [], 0.0
-    for start, end in zip(begin, [*begin[1:], places.size], strict=True):
-        carried += level / starts
-        if start == end:
-            continue  # ties: two starts at one threshold, which has the level of both
+    for start, end in zip(begin, [*begin[1:], p_values.size], strict=True):
+        carried += level / starts  # of ties: starts at one threshold, which has the level of all
         failed = np.flatnonzero(p_values[start:end] > carried)
         stop = start + int(failed[0]) + 1 if failed.size else end
         made.append(np.arange(start, stop))
         levels.append(np.full(stop - start, carried))
         carried = 0.0 if failed.size else carried
     at = np.concatenate(made)
-    return _Tests(places[at], np.concatenate(levels), p_values[at])
+    return _Tests(risk, at, np.concatenate(levels), p_values[at])
 
 
 def least_rows(risk: float, level: float) -> int:
@@ -425,52 +401,37 @@ def _least_units(ranking: Ranking, risk: float, level: float) -> int:
     return int(np.ceil(-np.log(level) / np.log1p(largest * risk)))
 
 
-def _binomial_p_values(ranking: Ranking, risk: float) -> Floats:
-    """Chance of so few errors beyond each threshold if the share `risk` were wrong."""
-    from scipy.special import betaincc
+def _p_values(ranking: Ranking, risk: float, level: float) -> Floats:
+    """P-value of "more than `risk` are wrong" beyond each threshold.
 
-    rows, errors = ranking.rows, ranking.errors
-    right = np.maximum(rows - errors, 0.5)  # where none is, the chance is 1
-    return np.where(errors >= rows, 1.0, betaincc(errors + 1.0, right, risk))
-
-
-def _bets(ranking: Ranking, places: NDArray[np.int64], risk: float, level: float) -> Floats:
-    """P-value at each place: 1 over what bets on "at most `risk`" make of 1, on average over stakes.
-
-    If more than `risk` are wrong, Σ errors - risk · rows of a cluster has a mean above 0, and the product
-    of 1 - λ (errors - risk · rows) over clusters has a mean below 1 for every λ > 0 that keeps it positive:
-    by Markov's inequality it exceeds 1 / level with a chance of at most the level. With V the variance of
-    the sum, a stake √(2 log(1/level) / V) wins soonest. V is that of independent rows, of rows that agree
-    within clusters, and of powers of 2 between; partial credit varies less than right or wrong.
+    Of independent rows: the binomial chance of so few errors. Of clusters: 1 over what bets on "at most
+    `risk`" make of 1, on average over stakes. If more are wrong, Σ errors - risk · rows of a cluster has a mean
+    above 0, so that the product of 1 - λ (errors - risk · rows) over clusters has a mean below 1 for every
+    stake λ > 0 that keeps it positive, and Markov's inequality holds. With V the variance of the sum, a stake
+    of √(2 log(1/level) / V) wins soonest; the stakes are halves of the largest, down to that of all rows.
     """
-    clusters = ranking.clusters
-    assert clusters is not None
-    rows, errors = np.zeros((2, clusters.clusters))
-    least, most = 1.0 if ranking.whole else 1 / 16, clusters.design_effect
-    effects = np.geomspace(least, most, 1 + int(np.ceil(np.log2(most / least))))
+    clusters, rows, errors = ranking.clusters, ranking.rows, ranking.errors
+    if clusters is None:
+        from scipy.special import betaincc
+
+        right = np.maximum(rows - errors, 0.5)  # where none is, the chance is 1
+        return np.where(errors >= rows, 1.0, betaincc(errors + 1.0, right, risk))
+    variance = float(rows[-1]) * risk * (1.0 - risk) * clusters.design_effect
     largest = LARGEST_STAKE / ((1.0 - risk) * float(clusters.sizes.max()))
-    p_values, start = np.empty(places.size), 0
-    for k, place in enumerate(places):
-        end = int(np.searchsorted(clusters.place, place, side="right"))
-        code, piece = clusters.code[start:end], slice(start, end)
-        rows += np.bincount(code, clusters.rows[piece], rows.size)
-        errors += np.bincount(code, clusters.errors[piece], rows.size)
-        start = end
-        variance = max(float(rows.sum()), 1.0) * risk * (1.0 - risk) * effects
-        stakes = np.minimum(np.sqrt(-2.0 * np.log(level) / variance), largest)
-        values, counts = _distinct(rows, errors)
-        logs = counts @ np.log1p(-np.multiply.outer(values[:, 1] - risk * values[:, 0], stakes))
-        top = float(logs.max())
-        p_values[k] = math.exp(-max(top + math.log(np.mean(np.exp(logs - top))), 0.0))
-    return p_values
-
-
-def _distinct(rows: Floats, errors: Floats) -> tuple[Floats, Floats]:
-    """Distinct (rows, errors) of clusters that have rows, and the number of clusters with each."""
-    code = rows * (float(rows.max()) + 1.0) + errors
-    _, at, counts = np.unique(code[rows > 0.0], return_index=True, return_counts=True)
-    pairs = np.stack([rows, errors], axis=1)[rows > 0.0]
-    return pairs[at], counts.astype(np.float64)
+    halves = max(math.floor(math.log2(largest * math.sqrt(-0.5 * variance / math.log(level)))), 0)
+    order = np.argsort(clusters.code, kind="stable")  # a cluster's entries keep their order
+    place, surplus = clusters.place[order], (clusters.errors - risk * clusters.rows)[order]
+    first = np.flatnonzero(np.diff(clusters.code[order], prepend=-1))
+    sums = np.cumsum(surplus)
+    sums -= np.repeat(sums[first] - surplus[first], np.diff(first, append=sums.size))
+    wealth = np.empty((halves + 1, rows.size))
+    for k in range(halves + 1):
+        logs = np.log1p(-largest * 0.5**k * sums)
+        change = np.diff(logs, prepend=0.0)
+        change[first] = logs[first]
+        wealth[k] = np.cumsum(np.bincount(place, change, rows.size))
+    mean = np.logaddexp.reduce(wealth, axis=0) - math.log(halves + 1.0)
+    return np.asarray(np.exp(-np.maximum(mean, 0.0)))
 
 
 def _point(
@@ -485,11 +446,16 @@ def _point(
 
         bound = float(betaincinv(errors + 1.0, rows - errors, 1.0 - own))
     elif errors < rows:
-        low = errors / rows
-        for _ in range(HALVES):
-            middle = 0.5 * (low + bound)
-            rejected = _bets(ranking, np.array([place]), middle, level)[0] <= own
-            low, bound = (low, middle) if rejected else (middle, bound)
+        from scipy.optimize import brentq
+
+        def excess(share: float) -> float:
+            p_value = float(_p_values(ranking, share, level)[place])
+            return math.log(max(p_value, 1e-300) / own)
+
+        least = max(errors / rows, 1e-9)
+        low, high = (least, tests.risk) if excess(tests.risk) <= 0.0 else (tests.risk, 1.0 - 1e-9)
+        if excess(low) * excess(high) <= 0.0:
+            bound = float(brentq(excess, low, high))
     return OperatingPoint(
         side=ranking.side,
         threshold=float(ranking.threshold[place]),
@@ -504,12 +470,10 @@ def _point(
 def _widest(rankings: list[Ranking], tests: list[_Tests]) -> list[int | None]:
     """Tests of each side that decide most cases together, and none of them twice."""
     best: list[int | None] = [int(t.passed[-1]) if t.passed.size else None for t in tests]
-    if len(best) == 1 or best[0] is None or best[1] is None:
+    if None in best or len(best) == 1:
         return best
     (above, below), (upper, lower) = rankings, tests
     ends = above.threshold[upper.place[upper.passed]], below.threshold[lower.place[lower.passed]]
-    if ends[0][-1] > ends[1][-1]:
-        return best
     # The last lower threshold beneath each upper one: a pair decides most where the two meet.
     beneath = np.searchsorted(ends[1], ends[0]) - 1
     fits = np.flatnonzero(beneath >= 0)
@@ -519,5 +483,5 @@ def _widest(rankings: list[Ranking], tests: list[_Tests]) -> list[int | None]:
     decided = above.rows[upper.place[first]] + below.rows[lower.place[second]]
     # Where both sides could decide everything, they meet where both are safest.
     p_value = np.maximum(upper.p_value[first], lower.p_value[second])
-    k = int(np.argmin(np.where(decided >= NEARLY_ALL * decided.max(), p_value, np.inf)))
+    k = int(np.lexsort((p_value, -decided))[0])
     return [int(first[k]), int(second[k])]
