@@ -405,10 +405,10 @@ def _p_values(ranking: Ranking, risk: float, level: float) -> Floats:
     """P-value of "more than `risk` are wrong" beyond each threshold.
 
     Of independent rows: the binomial chance of so few errors. Of clusters: 1 over what bets on "at most
-    `risk`" make of 1, on average over stakes. If more are wrong, Σ errors - risk · rows of a cluster has a mean
-    above 0, so that the product of 1 - λ (errors - risk · rows) over clusters has a mean below 1 for every
-    stake λ > 0 that keeps it positive, and Markov's inequality holds. With V the variance of the sum, a stake
-    of √(2 log(1/level) / V) wins soonest; the stakes are halves of the largest, down to that of all rows.
+    `risk`" make of 1, on average over stakes. If more are wrong, Σ errors - risk · rows of a cluster has a
+    mean above 0, so that the product of 1 - λ (errors - risk · rows) over clusters has a mean below 1 for
+    every stake λ > 0 that keeps it positive, and Markov's inequality holds. With V the variance of the sum, a
+    stake of √(2 log(1/level) / V) wins soonest; stakes are halves of the largest, down to that of all rows.
     """
     clusters, rows, errors = ranking.clusters, ranking.rows, ranking.errors
     if clusters is None:

@@ -25,7 +25,7 @@ from calibrant._format import decimals
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.rows import InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.data.sketches import Sketches, Stacked, is_summed
+from calibrant.data.sketches import Stacked, is_summed
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches, random_blocks
@@ -220,7 +220,7 @@ class Split:
     units: int
     parts: Sequence[Sketch]
     sketch: Sketch
-    clusters: int | None = None
+    clusters: int | None
 
 
 def _split(y_true: Any, y_prob: Any, cluster: Any, seed: int, options: InputOptions) -> Split:
@@ -234,38 +234,24 @@ def _split(y_true: Any, y_prob: Any, cluster: Any, seed: int, options: InputOpti
             "A decision curve of a sketch takes rows that count alike; these have weights or soft outcomes.",
             hint="Pass the rows themselves.",
         )
-    if stacked is None:
-        parts = _folds_of_cells(sketch, seed)
-        columns = Stacked.of(parts)
-        return _split_cells(columns, columns.code, None, sketch.n, parts, sketch, None)
-    fold = _folds(len(stacked), seed)
-    parts = [
-        Sketches(own, by="cluster").total()
-        if (own := {at: one for at, one in enumerate(stacked) if fold[at] == k})
-        else Sketch.empty(nodes=sketch.nodes, scale=sketch.scale)
-        for k in range(FOLDS)
-    ]
-    many, unit = len(stacked), stacked.code
-    return _split_cells(stacked, fold[unit], unit, many, parts, sketch, many)
+    return _split_cells(sketch, stacked, seed)
 
 
 def split_rows(rows: Rows, codes: tuple[Integers, int] | None, seed: int) -> Split:
     """Folds of rows; those of one cluster go to one fold."""
     sketch = Sketch.from_rows(rows)
-    share = np.ones(rows.n) if rows.weight is None else rows.weight
-    share = share / share.sum()
+    weight = np.ones(rows.n) if rows.weight is None else rows.weight
+    share = weight / weight.sum()
     unit, units = (None, rows.n) if codes is None else codes
     clusters = None if codes is None else codes[1]
     p, label = rows.p, rows.y.astype(np.int64)
     if codes is None and not rows.fractional:
-        fold, parts = _folds_of_rows(p, label, sketch, seed), _folds_of_cells(sketch, seed)
-        return Split(p, label, share, share**2, fold, None, units, parts, sketch)
-    fold = _folds(units, seed) if unit is None else _folds(units, seed)[unit]
-    parts = []
-    for k in range(FOLDS):
-        own = fold == k if rows.weight is None else (fold == k) & (rows.weight > 0)
-        # Rows without weight count nothing, and a fold may have no others.
-        parts.append(Sketch.from_rows(rows.select(fold == k)) if own.any() else Sketch.empty())
+        fold = _folds_of_rows(p, label, sketch, seed)
+    else:
+        fold = _folds(units, seed) if unit is None else _folds(units, seed)[unit]
+    # Rows without weight count nothing, and a fold may have no others.
+    own = [(fold == k) & (weight > 0.0) for k in range(FOLDS)]
+    parts = [Sketch.from_rows(rows.select(one)) if one.any() else Sketch.empty() for one in own]
     if rows.soft:  # a soft outcome is a row of either outcome, and both depend on each other
         unit = np.tile(np.arange(rows.n) if unit is None else unit, 2)
         share = np.concatenate([share * (1.0 - rows.y), share * rows.y])
@@ -273,26 +259,33 @@ def split_rows(rows: Rows, codes: tuple[Integers, int] | None, seed: int) -> Spl
     return Split(p, label, share, share**2, fold, unit, units, parts, sketch, clusters)
 
 
-def _split_cells(
-    columns: Stacked,
-    fold: Integers,
-    unit: Integers | None,
-    units: int,
-    parts: Sequence[Sketch],
-    sketch: Sketch,
-    clusters: int | None,
-) -> Split:
-    """Entries of the outcomes in cells."""
-    counts, nodes, scale = columns.columns.counts, columns.nodes, columns.scale
-    at, label = np.nonzero(counts)
-    count, left = counts[at, label], columns.cells[at] / nodes
-    offset = columns.weighted_offsets[at, label] / count * UNIT
+def _split_cells(sketch: Sketch, clusters: Stacked | None, seed: int) -> Split:
+    """Folds of clusters; without them, of the rows of each cell and outcome, which share their mean."""
+    table = Stacked.of([sketch]) if clusters is None else clusters
+    at, label = np.nonzero(table.columns.counts)
+    count, offset = table.columns.counts[at, label], table.columns.offsets[at, label]
+    if clusters is None:
+        unit = None
+        entry, fold = np.nonzero(in_folds := _rows_of_folds(count, seed))
+        offset = in_folds[entry, fold] * (offset[entry] // count[entry])
+        at, label, count = at[entry], label[entry], in_folds[entry, fold]
+    else:
+        unit = clusters.code[at]
+        fold = _folds(len(clusters), seed)[unit]
+    cell, nodes, scale = table.cells[at], sketch.nodes, sketch.scale
+    parts = [
+        Sketch.from_columns(
+            cell[own], label[own], count[own], offset[own], nodes=nodes, scale=scale
+        )
+        for own in (fold == k for k in range(FOLDS))
+    ]
     # A unit up: what was cut to fixed point must still reach its own threshold.
-    p = np.clip(np.asarray(scale.prediction(left + offset + UNIT)), 0.0, 1.0)
+    position = cell / nodes + (offset / count + 1.0) * UNIT
+    p = np.clip(np.asarray(scale.prediction(position)), 0.0, 1.0)
     share = count / float(sketch.n)
-    unit = None if unit is None else unit[at]
-    squared = share / float(sketch.n)
-    return Split(p, label, share, squared, fold[at], unit, units, parts, sketch, clusters)
+    units = sketch.n if clusters is None else len(clusters)
+    many = None if clusters is None else units
+    return Split(p, label, share, share / sketch.n, fold, unit, units, parts, sketch, many)
 
 
 def _folds(units: int, seed: int) -> Integers:
@@ -305,7 +298,7 @@ def _rows_of_folds(counts: Integers, seed: int) -> Integers:
 
 
 def _folds_of_rows(p: Floats, label: Integers, sketch: Sketch, seed: int) -> Integers:
-    """Fold of each row: of a cell and an outcome, as many as `_folds_of_cells` has, at random."""
+    """Fold of each row: of a cell and an outcome, as many as `_split_cells` has, at random."""
     cell = (np.asarray(sketch.scale.locate(p)) / UNIT).astype(np.int64) >> sketch.offset_bits
     place = 2 * np.minimum(cell, sketch.nodes - 1) + label
     shuffled = generator(seed, 22).permutation(p.size)
@@ -314,27 +307,6 @@ def _folds_of_rows(p: Floats, label: Integers, sketch: Sketch, seed: int) -> Int
     fold = np.empty(p.size, dtype=np.int64)
     fold[order] = np.repeat(np.tile(np.arange(FOLDS), len(rows)), rows.ravel())
     return fold
-
-
-def _folds_of_cells(sketch: Sketch, seed: int) -> list[Sketch]:
-    """Sketches of the folds; the rows of a cell and an outcome share their mean."""
-    at, label = np.nonzero(sketch.counts)
-    counts, offsets, cells = sketch.counts[at, label], sketch.offsets[at, label], sketch.cells[at]
-    parts = []
-    for own in _rows_of_folds(counts, seed).T:
-        some = own > 0
-        moved = own[some] * (offsets[some] // counts[some])
-        parts.append(
-            Sketch.from_columns(
-                cells[some],
-                label[some],
-                own[some],
-                moved,
-                nodes=sketch.nodes,
-                scale=sketch.scale,
-            )
-        )
-    return parts
 
 
 def cross_fitted_maps(
