@@ -9,7 +9,7 @@ from tests.profiles.cancer import breast_cancer
 
 import calibrant as cal
 from calibrant.profiles import clinical
-from calibrant.profiles.logistic import LogOdds, fit_line, profile_interval
+from calibrant.profiles.logistic import LogOdds, fit_line, slope_interval
 
 THRESHOLDS = (0.1, 0.2, 0.5)
 EVERYTHING = clinical(thresholds=THRESHOLDS, hosmer_lemeshow=True)
@@ -76,8 +76,8 @@ def test_the_line_maximises_the_likelihood_and_the_ends_profile_it(slope, spread
     fit = fit_line(data)
     best = minimize(lambda x: loss(*x), [0.0, 0.5 / spread], method="Nelder-Mead").fun
     assert loss(fit.intercept, fit.slope) <= best + 1e-6
-    assert np.allclose(data.likelihood(fit.intercept, fit.slope)[1], 0.0, atol=1e-6 * len(y))
-    for end in profile_interval(data, fit, 1, 1.96):
+    assert np.allclose(fit.gradient, 0.0, atol=1e-6 * len(y))
+    for end in slope_interval(data, fit.slope, 1.96):
         held = minimize_scalar(lambda a, end=end: loss(a, end)).fun
         assert 2.0 * (held - loss(fit.intercept, fit.slope)) == pytest.approx(1.96**2, abs=1e-5)
 

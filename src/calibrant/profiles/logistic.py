@@ -9,38 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import copysign, inf, isfinite, isnan, log, log1p, nan, sqrt
+from math import copysign, inf, isinf, isnan, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inference.profile import Quantity, Sample, Unavailable
 from calibrant.inference.quantiles import normal_quantile
+from calibrant.recalibration.logistic import posterior
 
 __all__ = [
     "LogOdds",
     "calibration_intercept",
     "calibration_slope",
-    "fit_held",
     "fit_line",
     "joint_test",
-    "profile_interval",
     "recalibrated_intercept",
+    "slope_interval",
 ]
 
 Floats = NDArray[np.float64]
 
 COX = "Cox 1958; Miller, Hui and Tierney 1991"
 PROFILED = f"{COX}; interval: profile likelihood (Venzon and Moolgavkar 1988)"
+WALD = f"{COX}; interval: Wald"
 ROBUST = f"{COX}; interval: sandwich (Liang and Zeger 1986)"
-MOST_STEPS = 200
-LARGEST_STEP = 5.0
-"""Newton's step in units of the standardised log-odds: beyond, probabilities are 0 or 1."""
-CONVERGED = 1e-12
-"""Gain in log-likelihood of a Newton step after which the next one is rounding."""
 MANY, CELL = 1 << 15, 0.005
 """Rows beyond which a likelihood interval takes cells of log-odds of this width, at their means: the
 log-likelihood then changes by less than h²/24 of itself."""
+STEEP = 1e9
+"""Slope, over the range of log-odds, at which the likelihood of separated outcomes is at its supremum."""
 FEW_CLUSTERS = 20
 """Clusters below which the sandwich interval of the slope covers too little (docs/evidence/profiles.md)."""
 
@@ -94,18 +92,41 @@ class LogOdds:
         events = np.concatenate([np.zeros_like(mass[0]), mass[1]])
         return replace(self, z=np.concatenate(z), events=events, weight=np.concatenate(mass))
 
-    def likelihood(self, a: float, b: float) -> tuple[float, Floats, Floats]:
-        """Log-likelihood of intercept a and slope b, its gradient, and its information matrix."""
+    def fit(self, a: float, b: float) -> Fit:
+        """Log-likelihood of intercept a and slope b, its gradient, and its information matrix.
+
+        Where certain predictions failed, it is the limit of log-odds that grow, less what it loses for
+        every intercept alike.
+        """
         eta = a + b * self.z
         tail = np.exp(-np.abs(eta))
         chance = np.where(eta < 0.0, tail, 1.0) / (1.0 + tail)
-        value = self.events @ eta - self.weight @ (np.log1p(tail) + np.maximum(eta, 0.0))
+        value = float(self.events @ eta - self.weight @ (np.log1p(tail) + np.maximum(eta, 0.0)))
+        surplus = self.missed - self.failed
         residual = self.events - self.weight * chance
         spread = self.weight * tail / (1.0 + tail) ** 2
         first = spread * self.z
         aa, ab, bb = float(spread.sum()), float(first.sum()), float(first @ self.z)
-        gradient = np.array([float(residual.sum()), float(residual @ self.z)])
-        return float(value), gradient, np.array([[aa, ab], [ab, bb]])
+        gradient = np.array([float(residual.sum()) + surplus, float(residual @ self.z)])
+        return Fit(a, b, value + surplus * a, gradient, np.array([[aa, ab], [ab, bb]]))
+
+    def with_slope(self, slope: float) -> Fit:
+        """Maximum of the likelihood for this slope: the intercept that expects as many events as came."""
+        from scipy.optimize import brentq
+        from scipy.special import expit
+
+        target = float(self.events.sum()) + self.missed - self.failed
+        others = float(self.weight.sum()) - target
+        if target <= 0.0 or others <= 0.0:
+            return Fit(inf if target > 0.0 else -inf, slope, nan, np.full(2, nan), np.eye(2) * nan)
+        line = slope * self.z
+        centre, reach = log(target / others), float(np.abs(line).max()) + 1.0
+
+        def excess(intercept: float) -> float:
+            return float(self.weight @ expit(intercept + line)) - target
+
+        at = brentq(excess, centre - reach, centre + reach, xtol=1e-15, rtol=1e-15)
+        return self.fit(float(at), slope)
 
     def separation(self) -> float:
         """Infinite slope that separates the outcomes (inf or -inf); nan where none does."""
@@ -116,113 +137,52 @@ class LogOdds:
             return -inf
         return nan
 
-    def separated_value(self, slope: float) -> float:
-        """Supremum of the log-likelihood where the outcomes are separated: that of the border's rows."""
-        having, without = self.z[self.events > 0.0], self.z[self.weight > self.events]
-        border = having.min() if slope > 0 else having.max()
-        there = self.z == border
-        events, weight = float(self.events[there].sum()), float(self.weight[there].sum())
-        if border != (without.max() if slope > 0 else without.min()):
-            return 0.0
-        return events * log(events / weight) + (weight - events) * log1p(-events / weight)
-
 
 @dataclass(frozen=True)
 class Fit:
-    """Maximum of the likelihood: intercept, slope, log-likelihood and information matrix."""
+    """Intercept, slope, log-likelihood, its gradient, and the information matrix."""
 
     intercept: float
     slope: float
     value: float
+    gradient: Floats
     information: Floats
-
-    def standard_error(self, index: int) -> float:
-        """Standard error of the intercept (0), the slope (1), or the intercept with the slope held (-1)."""
-        if index < 0:
-            return 1.0 / sqrt(self.information[0, 0])
-        return sqrt(np.linalg.inv(self.information)[index, index])
-
-
-def fit_held(data: LogOdds, index: int, value: float, start: float = 0.0) -> Fit:
-    """Maximum with one parameter held (0 the intercept, 1 the slope), by Newton's method in a bracket.
-
-    Where certain predictions failed, the intercept is the limit in which their log-odds grow: the events
-    that they missed must come from the other rows.
-    """
-    surplus = (data.missed - data.failed) if index else 0.0
-    target = float(data.events.sum()) + surplus
-    if index and not 0.0 < target < float(data.weight.sum()):
-        return Fit(inf if target > 0.0 else -inf, value, nan, np.full((2, 2), nan))
-    low, high, free, last = -inf, inf, start, False
-    for _ in range(MOST_STEPS):
-        line = (free, value) if index else (value, free)
-        likelihood, gradient, information = data.likelihood(*line)
-        score, curvature = gradient[1 - index] + surplus, information[1 - index, 1 - index]
-        if score == 0.0:
-            break
-        low, high = (free, high) if score > 0.0 else (low, free)
-        # Where all rows are certain there is no curvature, and the step is the longest.
-        step = score / curvature if curvature > 1e-100 * abs(score) else copysign(inf, score)
-        following = free + float(np.clip(step, -LARGEST_STEP, LARGEST_STEP))
-        if not low < following < high:
-            following = 0.5 * (low + high)
-        if last or following == free or not isfinite(following):
-            break
-        free, last = following, score * step < CONVERGED
-    return Fit(*line, likelihood + surplus * free, information)
 
 
 def fit_line(data: LogOdds) -> Fit:
-    """Intercept and slope of greatest likelihood: iteratively reweighted least squares.
+    """Intercept and slope of greatest likelihood, by Newton's method on standardised log-odds.
 
-    The log-odds are standardised and steps are bounded, and halved where the likelihood would fall. The
-    maximum must exist: outcomes are not separated, and no certain prediction failed.
+    The maximum must exist: outcomes are not separated, and no certain prediction failed.
     """
     total = float(data.weight.sum())
     centre = float(data.weight @ data.z) / total
     scale = sqrt(float(data.weight @ (data.z - centre) ** 2) / total)
-    units = replace(data, z=(data.z - centre) / scale)
-    at = np.zeros(2)
-    value, gradient, information = units.likelihood(*at)
-    for _ in range(MOST_STEPS):
-        if not np.linalg.det(information) > 0.0:
-            break
-        step = np.linalg.solve(information, gradient)
-        gain = float(step @ gradient)
-        step *= min(1.0, LARGEST_STEP / float(np.abs(step).max()))
-        following = units.likelihood(*(at + step))
-        # Near the maximum Newton converges, and rounding would hide the gain.
-        while gain > 1e-3 and following[0] < value and np.abs(step).max() > 1e-9:
-            step *= 0.5
-            following = units.likelihood(*(at + step))
-        at, (value, gradient, information) = at + step, following
-        if gain < CONVERGED:
-            break
-    slope = at[1] / scale
-    back = np.array([[1.0, 0.0], [centre, scale]])  # from standardised to plain log-odds
-    return Fit(float(at[0] - slope * centre), float(slope), value, back @ information @ back.T)
+    features = np.stack([np.ones_like(data.z), (data.z - centre) / scale], axis=1)
+    start, flat = np.zeros_like(data.z), np.full(2, inf)  # no prior
+    found = posterior(features, start, data.weight, data.events / data.weight, flat).coefficients
+    slope = float(found[1]) / scale
+    fit = data.fit(float(found[0]) - slope * centre, slope)
+    if not np.linalg.det(fit.information) > 0.0:
+        return fit
+    a, b = np.linalg.solve(fit.information, fit.gradient).tolist()  # the last digits
+    return data.fit(fit.intercept + a, fit.slope + b)
 
 
-def profile_interval(data: LogOdds, fit: Fit, index: int, reach: float) -> tuple[float, float]:
-    """Values of a parameter at which twice the loss of profile likelihood is reach².
+def slope_interval(data: LogOdds, slope: float, reach: float) -> tuple[float, float]:
+    """Slopes of which twice the loss of profile likelihood is at most reach²; of separated outcomes, too."""
+    unit = 1.0 / float(np.ptp(data.z))
+    top = data.with_slope(copysign(STEEP * unit, slope) if isinf(slope) else slope).value
+    return _ends(lambda b: 2.0 * (top - data.with_slope(b).value) - reach**2, slope, unit)
 
-    `index` is 0 for the intercept, 1 for the slope, and -1 for the intercept with the slope held at 1.
-    """
-    estimate = fit.slope if index == 1 else fit.intercept
-    other = (fit.slope, fit.intercept)[index]
-    error, surplus = fit.standard_error(index), data.missed - data.failed
 
-    def profiled(x: float) -> float:
-        if index < 0:
-            return data.likelihood(x, 1.0)[0] + surplus * x
-        return fit_held(data, index, x, other).value
-
-    top = profiled(estimate)
-
-    def loss(x: float) -> float:
-        return 2.0 * (top - profiled(x)) - reach**2
-
-    return _root(loss, estimate, -reach * error), _root(loss, estimate, reach * error)
+def _ends(excess: Callable[[float], float], best: float, step: float) -> tuple[float, float]:
+    """Where a convex function is 0 on either side of its least point, which may be infinite."""
+    if not isinf(best):
+        return _root(excess, best, -step), _root(excess, best, step)
+    step = copysign(step, best)
+    towards = excess(0.0) > 0.0  # from 0 towards the least point, or away from it
+    end = _root(lambda x: -excess(x), 0.0, step) if towards else _root(excess, 0.0, -step)
+    return (end, inf) if best > 0.0 else (-inf, end)
 
 
 def _root(excess: Callable[[float], float], start: float, step: float) -> float:
@@ -256,7 +216,7 @@ def _fits(sample: Sample) -> _Fits:
     if sample.rows is not None:
         weight = np.ones(sample.rows.n) if sample.rows.weight is None else sample.rows.weight
     data = LogOdds.of(sample.log_odds, weight * (1.0 - sample.y), weight * sample.y)
-    offset = fit_held(data, 1, 1.0)
+    offset = data.with_slope(1.0)
     events, others = float(data.events.sum()), float((data.weight - data.events).sum())
     if events <= 0.0 or others <= 0.0 or data.wrong > 0.0 or np.ptp(data.z) == 0.0:
         return _Fits(data, offset, None, nan)
@@ -287,23 +247,22 @@ def _covariance(sample: Sample, fit: Fit, *, held: bool) -> Floats:
     return sample.covariance(a, b)
 
 
-def _with_interval(sample: Sample, fit: Fit, index: int, quantity: Quantity) -> Quantity:
-    """The quantity with its standard error, interval, and p-value where there is one for robust errors."""
-    if not _robust(sample):
-        reach = normal_quantile(0.5 + 0.5 * sample.confidence)
-        low, high = profile_interval(sample.once(_fits).data.condensed(), fit, index, reach)
-        return replace(quantity, low=low, high=high, standard_error=fit.standard_error(index))
+def _sandwich(sample: Sample, fit: Fit, index: int, quantity: Quantity) -> Quantity:
+    """The quantity with the interval and p-value of a robust standard error.
+
+    `index` is 0 for the intercept, 1 for the slope, and -1 for the intercept with the slope held at 1.
+    """
     from scipy.special import stdtr
 
-    covariance = _covariance(sample, fit, held=index < 0)
-    error, value = sqrt(max(covariance[max(index, 0), max(index, 0)], 0.0)), quantity.value
-    t = (value - (index == 1)) / error if error > 0.0 else nan
+    place = max(index, 0)
+    error = sqrt(max(_covariance(sample, fit, held=index < 0)[place, place], 0.0))
+    t = (quantity.value - (index == 1)) / error if error > 0.0 else nan
     clusters = int(sample.cluster.max()) + 1 if sample.cluster is not None else inf
     few = f"{clusters} clusters: the interval is too short below {FEW_CLUSTERS}"
     return replace(
         quantity,
-        low=value - sample.quantile * error,
-        high=value + sample.quantile * error,
+        low=quantity.value - sample.quantile * error,
+        high=quantity.value + sample.quantile * error,
         standard_error=error,
         p_value=nan if index == 0 else float(2.0 * stdtr(sample.units - 1.0, -abs(t))),
         source=ROBUST,
@@ -317,67 +276,58 @@ def calibration_intercept(sample: Sample) -> Quantity:
     It is in log-odds: positive where events are more frequent than predicted.
     """
     fits = sample.once(_fits)
-    data, value = fits.data, fits.offset.intercept
+    data, fit = fits.data, fits.offset
+    value, note = fit.intercept, _certain_note(data)
     if data.z.size == 0 and data.missed == data.failed:
         raise Unavailable(
             "the calibration intercept needs predictions strictly between 0 and 1; all are 0 or 1, and "
             "every intercept fits them alike"
         )
-    quantity = Quantity("calibration intercept", value, source=PROFILED, note=_certain_note(data))
-    if isfinite(value):
-        quantity = _with_interval(sample, fits.offset, -1, quantity)
-        if _robust(sample) or data.wrong > 0.0:
-            return quantity
-        statistic = 2.0 * (fits.offset.value - data.likelihood(0.0, 1.0)[0])
-        return replace(quantity, p_value=_chi_squared(statistic, 1))
-    every = "every" if value > 0 else "no"
-    quantity = replace(quantity, note=f"infinite: {every} row that could tell has the event")
-    if _robust(sample) or data.wrong > 0.0:
+    if isinf(value):
+        note = f"infinite: {'every' if value > 0 else 'no'} row that could tell has the event"
+    quantity = Quantity("calibration intercept", value, source=PROFILED, note=note)
+    if _robust(sample) and not isinf(value):
+        return _sandwich(sample, fit, -1, quantity)
+    if _robust(sample) or (isinf(value) and data.wrong > 0.0):
         return quantity
+    condensed = data.condensed()
     # The likelihood rises to 1 as the intercept goes to infinity.
-    reach = normal_quantile(0.5 + 0.5 * sample.confidence)
-    sign = copysign(1.0, value)
-    far = float(np.abs(data.z).max()) + 40.0
-    end = _root(lambda a: -2.0 * data.likelihood(a, 1.0)[0] - reach**2, sign * far, -sign)
-    return replace(quantity, low=end if value > 0 else -inf, high=inf if value > 0 else end)
+    top = 0.0 if isinf(value) else condensed.fit(value, 1.0).value
+    excess = normal_quantile(0.5 + 0.5 * sample.confidence) ** 2
+    low, high = _ends(lambda a: 2.0 * (top - condensed.fit(a, 1.0).value) - excess, value, 1.0)
+    quantity = replace(quantity, low=low, high=high)
+    if isinf(value):
+        return quantity
+    p_value = nan if data.wrong else _chi_squared(2.0 * (fit.value - data.fit(0.0, 1.0).value), 1)
+    error = 1.0 / sqrt(fit.information[0, 0])
+    return replace(quantity, standard_error=error, p_value=p_value)
 
 
 def calibration_slope(sample: Sample) -> Quantity:
     """Calibration slope of the outcomes' log-odds on those of the predictions; below 1: over-confident."""
     fits = sample.once(_fits)
     data, line = fits.data, fits.line
-    quantity = Quantity("calibration slope", source=PROFILED)
-    if line is not None:
-        quantity = replace(quantity, value=line.slope, note=_certain_note(data))
-        quantity = _with_interval(sample, line, 1, quantity)
-        if _robust(sample):
-            return quantity
-        statistic = 2.0 * (line.value - data.likelihood(fits.offset.intercept, 1.0)[0])
-        return replace(quantity, p_value=_chi_squared(statistic, 1))
+    note = _certain_note(data)
     if data.wrong > 0.0 and 0.0 < sample.points.base_rate < 1.0:
-        note = _certain_note(data)
-        return replace(quantity, value=0.0, low=0.0, high=0.0, p_value=0.0, note=note)
-    _require_slope(sample, data)
-    end, positive = nan, fits.slope > 0
-    if not _robust(sample):
-        reach, top = (
-            normal_quantile(0.5 + 0.5 * sample.confidence),
-            data.separated_value(fits.slope),
+        return Quantity("calibration slope", 0.0, 0.0, 0.0, p_value=0.0, source=PROFILED, note=note)
+    if line is None:
+        _require_slope(sample, data)
+        side = "above" if fits.slope > 0 else "below"
+        note = (
+            f"infinite: every event was predicted {side} every other row, so any steeper line fits better; "
+            "the finite end of the interval is that of the profile likelihood"
         )
-        unit = copysign(1.0 / float(np.ptp(data.z)), fits.slope)
-
-        def loss(steepness: float) -> float:  # falls to -reach²
-            return 2.0 * (top - fit_held(data, 1, steepness * unit).value) - reach**2
-
-        steeper = loss(0.0) > 0.0
-        end = unit * _root((lambda x: -loss(x)) if steeper else loss, 0.0, 1.0 if steeper else -1.0)
-    side = "above" if positive else "below"
-    note = (
-        f"infinite: every event was predicted {side} every other row, so any steeper line fits better; the "
-        "finite end of the interval is that of the profile likelihood"
-    )
-    low, high = (end, inf) if positive else (-inf, end)
-    return replace(quantity, value=fits.slope, low=low, high=high, note=note)
+    quantity = Quantity("calibration slope", fits.slope, source=PROFILED, note=note)
+    if _robust(sample):
+        return quantity if line is None else _sandwich(sample, line, 1, quantity)
+    reach = normal_quantile(0.5 + 0.5 * sample.confidence)
+    low, high = slope_interval(data.condensed(), fits.slope, reach)
+    quantity = replace(quantity, low=low, high=high)
+    if line is None:
+        return quantity
+    p_value = _chi_squared(2.0 * (line.value - fits.offset.value), 1)
+    error = sqrt(np.linalg.inv(line.information)[1, 1])
+    return replace(quantity, standard_error=error, p_value=p_value)
 
 
 def _require_slope(sample: Sample, data: LogOdds) -> None:
@@ -401,8 +351,13 @@ def recalibrated_intercept(sample: Sample) -> Quantity:
     line = sample.once(_fits).line
     if line is None:
         raise Unavailable("there is no recalibration line; see the calibration slope")
-    quantity = Quantity("intercept given slope", line.intercept, source=PROFILED)
-    return _with_interval(sample, line, 0, quantity)
+    quantity = Quantity("intercept given slope", line.intercept, source=WALD)
+    if _robust(sample):
+        return _sandwich(sample, line, 0, quantity)
+    error = sqrt(np.linalg.inv(line.information)[0, 0])
+    reach = normal_quantile(0.5 + 0.5 * sample.confidence) * error
+    low, high = line.intercept - reach, line.intercept + reach
+    return replace(quantity, low=low, high=high, standard_error=error)
 
 
 def joint_test(sample: Sample) -> Quantity:
@@ -418,8 +373,8 @@ def joint_test(sample: Sample) -> Quantity:
     if not _robust(sample):
         if line is None:
             _require_slope(sample, data)
-        top = line.value if line is not None else data.separated_value(fits.slope)
-        statistic = 2.0 * (top - data.likelihood(0.0, 1.0)[0])
+            line = data.with_slope(copysign(STEEP / float(np.ptp(data.z)), fits.slope))
+        statistic = 2.0 * (line.value - data.fit(0.0, 1.0).value)
         return Quantity(name, statistic, p_value=_chi_squared(statistic, 2), source=source)
     if line is None:
         raise Unavailable("there is no recalibration line; see the calibration slope")
