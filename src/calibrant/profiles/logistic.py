@@ -176,7 +176,7 @@ def slope_interval(data: LogOdds, slope: float, reach: float) -> tuple[float, fl
 
 
 def _ends(excess: Callable[[float], float], best: float, step: float) -> tuple[float, float]:
-    """Where a convex function is 0 on either side of its least point, which may be infinite."""
+    """Ends of the interval in which a convex function is below 0; its least point may be infinite."""
     if not isinf(best):
         return _root(excess, best, -step), _root(excess, best, step)
     step = copysign(step, best)
