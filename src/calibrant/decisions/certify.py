@@ -172,7 +172,7 @@ class Certified(Record):
         return " ".join(lines if self.certified else [*lines, self._why_not()])
 
     def _why_not(self) -> str:
-        side = "below" if self.above else "above"
+        side: Side = "below" if self.above else "above"
         which = f" to {_VERBS[side].lower()} {side} it" if self.points else ""
         start = f"No threshold{which} can be certified"
         units, size = ("rows", self.n) if self.clusters is None else ("clusters", self.clusters)
