@@ -31,6 +31,7 @@ from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample
+from calibrant.inference.residuals import LabelSums
 from calibrant.profiles import clinical, weather
 from calibrant.profiles.clinical import gap_quantiles
 from calibrant.profiles.logistic import calibration_intercept, calibration_slope
@@ -280,7 +281,7 @@ def intervals(name: str, chunk: int) -> Held:
                 note(held, "intercept", one.low, one.high, 0.0)
             continue
         clusters = None if codes is None else ClusterResiduals.of(sketch.scale, rows, codes)
-        ratio = observed_expected(sketch, CONFIDENCE, clusters)
+        ratio = observed_expected(LabelSums.of(sketch), CONFIDENCE, clusters)
         value = truth
         if np.isnan(truth):  # weights by outcome: E[wy] / E[wp]
             chance = _beta(5, 5)((np.arange(20_000) + 0.5) / 20_000)

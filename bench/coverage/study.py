@@ -83,7 +83,7 @@ def _add_sample(sums: Counts, cell: Cell, drawn: dict[str, Any]) -> None:
     test = CalibrationTest.of(sketch, clusters)
     value = smooth_ece(sketch)
     at = max(value, 0.1 * test.noise_floor, 1e-5 * sketch.scale.length)
-    high = max(test.upper_end(CONFIDENCE, ResidualGrid.of(sketch, at).error, at), value)
+    high = max(test.upper_end(CONFIDENCE, ResidualGrid(sketch, at).error, at), value)
     low = min(test.lower_end(CONFIDENCE), value)
     sums.samples += 1
     sums.rejected += test.p_value <= 1.0 - CONFIDENCE + 1e-12

@@ -176,7 +176,7 @@ def assessment_and_test(
     # Far below the noise a finer grid shows nothing but costs much.
     finest = max(SMALLEST_BANDWIDTH * sketch.scale.length, FINEST_OF_FLOOR * test.noise_floor)
     value = max(result.value, finest)
-    grid = ResidualGrid.of(sketch, value)
+    grid = ResidualGrid(sketch, value)
     high = max(test.upper_end(confidence, grid.error, value), result.value)
     rate = float(sketch.weights[:, 1].sum() / sketch.total_weight)
     direction = direction_of(sketch, grid, value, test, confidence)
@@ -186,7 +186,7 @@ def assessment_and_test(
         interval=Interval(min(test.lower_end(confidence), result.value), high, confidence),
         noise_floor=NoiseFloor(test.noise_floor),
         p_value=test.p_value,
-        observed_expected=observed_expected(grid.sketch, confidence, clusters),
+        observed_expected=observed_expected(grid.sums, confidence, clusters),
         relative=result.value / rate if rate > 0 else float("inf"),
         direction=direction,
         mean_prediction=rate + direction.bias,

@@ -18,7 +18,7 @@ from calibrant.data.rows import InputOptions, as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import invalid
 from calibrant.inference.null_noise import null_moments
-from calibrant.inference.residuals import cell_positions
+from calibrant.inference.residuals import LabelSums
 from calibrant.measures.result_record import Record, frame_of
 
 __all__ = ["BiasBin", "FeatureBias", "bias_by", "binomial_score", "wilson_interval"]
@@ -141,7 +141,7 @@ def bias_by(
         null = float(chance.sum())
         if rows.weight is not None:
             sketch = Sketch.from_rows(rows.select(here))
-            null = float(null_moments(sketch, cell_positions(sketch))[0].sum())
+            null = float(null_moments(LabelSums.of(sketch))[0].sum())
         bias = float(w @ (y - p)) / total
         score = np.copysign(np.inf, bias) if bias else 0.0  # of predictions that are all 0 or 1
         if null > 0.0:

@@ -33,9 +33,8 @@ smECE_s(r̂) + z se_s ≥ s, where se_s is the standard error of smECE_s from it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -43,17 +42,14 @@ from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
 from calibrant.inference.clusters import ClusterResiduals
-from calibrant.inference.null_noise import (
-    DRAWS,
-    MANY_SURPRISES,
-    ResidualCells,
-)
+from calibrant.inference.null_noise import DRAWS, MANY_SURPRISES, ResidualCells
 from calibrant.inference.quantiles import normal_quantile
 
 __all__ = ["CalibrationTest", "Interval", "NoiseFloor"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Singles = NDArray[np.float32]
 
 LEVELS, LEAST_SURPRISES = 4, 4.0
 """Halves to sixteenths of the rows, each with so many expected surprises, as for Pearson's χ²."""
@@ -65,19 +61,17 @@ REACH = 9
 """In halves of a bandwidth: beyond, a kernel has 1e-5 of its mass."""
 DIGITS = 4
 """Decimal places of standardised statistics, so that ties are ties whatever rounding does."""
-POSITIVE = 1e-12
-"""Least lower end of a rejection, which may be this close to 0."""
 FAMILIES = ("directions", "boxes", "waves", "smooth")
-DIRECTIONS, SMOOTH = 3, len(FAMILIES) - 1
-"""Functions of the first family; the place of the last one, which is not linear."""
+SMOOTH = len(FAMILIES) - 1
+"""The place of the last one, which is not linear."""
 
 
 class _Linear(NamedTuple):
     """Statistics T = |⟨r, K_s w⟩|, in the order of their bandwidths s, the narrowest first.
 
     `drawn` and `null` are variances under calibration (`ResidualCells.null_variances`), `seen` the variance
-    that was observed, `third` the ratio of the third absolute moment under calibration to null^(3/2), and `x`
-    the standardised statistic.
+    that was observed, and `x` the standardised statistic. `skew` is the ratio of the third absolute moment
+    under calibration to null^(3/2), and 0 where x accounts for it.
     """
 
     bandwidth: Floats
@@ -87,60 +81,17 @@ class _Linear(NamedTuple):
     drawn: Floats
     null: Floats
     seen: Floats
-    third: Floats
+    skew: Floats
     x: Floats
 
-
-class _Null(NamedTuple):
-    """Draws: the largest statistic of each family [families, draws], the smallest rank of these
-    [draws], and smECE_s [scales, draws] with its mean and standard deviation.
-    """
-
-    largest: Floats
-    smallest: Integers
-    smooth: Floats
-    mean: Floats
-    deviation: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class CalibrationTest:
-    """Test of calibration with its interval for SmoothECE.
-
-    Parameters
-    ----------
-    cells : ResidualCells
-        Residuals of the rows, and their noise.
-
-    Examples
-    --------
-    >>> rows = Sketch.from_counts(p=[0.2, 0.7], n=[500, 500], events=[50, 450])
-    >>> test = CalibrationTest.of(rows)
-    >>> test.p_value <= 0.05 and test.lower_end(0.95) > 0
-    True
-    """
-
-    cells: ResidualCells
-
     @classmethod
-    def of(cls, sketch: Sketch, clusters: ClusterResiduals | None = None) -> CalibrationTest:
-        """The test of a sketch's rows, which are independent unless clusters are given."""
-        return cls(ResidualCells.of(sketch, clusters))
-
-    # -- statistics --------------------------------------------------------------------------------
-
-    @cached_property
-    def _meshes(self) -> list[tuple[Floats, Floats]]:
-        """For each scale a mesh half a bandwidth wide, and the integrals of K_s over it [mesh, cells]."""
-        widths = (self.cells.scales / self.cells.scale.length).tolist()
-        return [_kernel(width, self.cells.position) for width in widths]
-
-    @cached_property
-    def _linear(self) -> _Linear:
-        cells, columns, families, widths, start = self.cells, [], [], [], 0
-        tests, family = self._test_functions(np.concatenate([mesh for mesh, _ in self._meshes]))
-        for k, (mesh, kernel) in enumerate(self._meshes):
-            most = DIRECTIONS if k % 2 else family.size  # boxes and waves at every second scale
+    def of(cls, cells: ResidualCells, meshes: Sequence[tuple[Floats, Floats]]) -> _Linear:
+        """The statistics of the rows, with a mesh and its kernel for each scale."""
+        tests, family = _test_functions(cells, np.concatenate([mesh for mesh, _ in meshes]))
+        columns, families, widths, start = [], [], [], 0
+        directions = np.count_nonzero(family == 0)
+        for k, (mesh, kernel) in enumerate(meshes):
+            most = directions if k % 2 else family.size  # boxes and waves at every second scale
             columns.append((tests[:most, start : start + mesh.size] @ kernel).T)
             families.append(family[:most])
             widths.append(np.full(most, cells.scales[k]))
@@ -151,131 +102,124 @@ class CalibrationTest:
         seen = np.maximum(cells.variances(functions) - t**2 / cells.units, 0.0)
         variance = np.maximum(null, 1e-300)
         error = np.sqrt(variance)
-        third = cells.third @ np.abs(functions) ** 3 / variance / error
-        x = t / error
+        skew, x = cells.third @ np.abs(functions) ** 3 / variance / error, t / error
         if cells.rows is None:  # sums of unequal weights are skewed, and their draws are not
-            x = _bernstein(x, third)
+            x, skew = _bernstein(x, skew), np.zeros(x.size)
         used = drawn > 1e-12 * drawn.max(initial=0.0) if drawn.any() else np.ones(t.size, bool)
         width, family = np.concatenate(widths), np.concatenate(families)
-        columns = [one[used] for one in (t, drawn, null, seen, third, x.round(DIGITS))]
-        return _Linear(width[used], family[used], functions[:, used], *columns)
+        columns = [one[used] for one in (t, drawn, null, seen, skew, x.round(DIGITS))]
+        return cls(width[used], family[used], functions[:, used], *columns)
 
-    def _test_functions(self, place: Floats) -> tuple[Floats, Integers]:
-        """w at these places of the grid [functions, places], and the number of their families."""
-        cells = self.cells
-        f = cells.scale.prediction(place).clip(0.0, 1.0)
-        share = cells.null / cells.null.sum() if cells.null.any() else np.ones_like(cells.null)
-        odds = _log_odds(cells.prediction)
-        middle = float(share @ odds / share.sum())
-        largest = max(float(np.abs(odds - middle).max()), 1e-6)
-        steps = np.clip((_log_odds(f) - middle) / largest, -1.0, 1.0)
-        tests = [np.ones_like(f), 1.0 - 2.0 * f, steps]
-        u = np.interp(place, cells.position, np.cumsum(share) - 0.5 * share)
-        for parts in 2 ** np.arange(1, LEVELS + 1):
-            if cells.all_surprises >= LEAST_SURPRISES * parts:
-                box = np.minimum((u * parts).astype(np.int64), parts - 1)
-                tests += list((box == np.arange(parts)[:, None]).astype(np.float64))
-        boxes = len(tests) - DIRECTIONS
-        tests += [np.cos(np.pi * k * u) for k in WAVES]
-        return np.array(tests), np.repeat([0, 1, 2], [DIRECTIONS, boxes, len(WAVES)])
-
-    @cached_property
-    def _curves(self) -> tuple[Floats, Floats]:
-        """smECE_s at each scale, and its observed variance from the influence function."""
-        curves = [kernel @ self.cells.residual for _, kernel in self._meshes]
-        values = np.array([np.abs(curve).sum() for curve in curves])
-        # The sign of 0 too: other samples would not be 0.
-        critics = [
-            kernel.T @ np.where(curve < 0.0, -1.0, 1.0)
-            for (_, kernel), curve in zip(self._meshes, curves, strict=True)
-        ]
-        variances = self.cells.variances(np.stack(critics, axis=1))
-        return values, np.maximum(variances - values**2 / self.cells.units, 0.0)
-
-    # -- under calibration -------------------------------------------------------------------------
-
-    @cached_property
-    def _null(self) -> _Null:
-        noise, linear = self.cells.draws(), self._linear
-        error = np.where(linear.drawn > 0.0, np.sqrt(linear.drawn), 1.0)
-        values = np.abs((linear.functions / error).T.astype(np.float32) @ noise)
-        kernels = [kernel.astype(np.float32) for _, kernel in self._meshes]
-        smooth = np.array([np.abs(one @ noise).sum(axis=0) for one in kernels], dtype=np.float64)
-        mean, deviation = smooth.mean(axis=1), np.maximum(smooth.std(axis=1), 1e-12)
-        largest = np.zeros((len(FAMILIES), DRAWS))
-        for k in np.unique(linear.family):
-            largest[k] = values[linear.family == k].max(axis=0)
-        largest[SMOOTH] = ((smooth - mean[:, None]) / deviation[:, None]).max(axis=0)
-        largest = largest.round(DIGITS)
-        return _Null(largest, _ranks(largest).min(axis=0), smooth, mean, deviation)
-
-    @cached_property
-    def noise_floor(self) -> float:
-        """Mean SmoothECE of calibrated predictions like these.
-
-        SmoothECE of a sample is at least s exactly where its smECE_s is.
-        """
-        logs, smooth = np.log(self.cells.scales), self._null.smooth.T
-        if not smooth.any():
-            return 0.0
-        gaps = np.log(np.maximum(smooth, 1e-300)) - logs
-        if logs.size == 1:
-            return float(np.minimum(smooth[:, 0], self.cells.scales).mean())
-        at = np.clip((gaps > 0.0).sum(axis=1) - 1, 0, logs.size - 2)
-        draw = np.arange(len(gaps))
-        before, after = gaps[draw, at], gaps[draw, at + 1]
-        crossing = logs[at] + before / (before - after) * (logs[at + 1] - logs[at])
-        return float(np.exp(np.minimum(crossing, 0.0)).mean())
-
-    @property
-    def _tests_smooth(self) -> bool:
-        """True where smECE_s is tested: not of certain predictions, nor of few events with random signs."""
-        cells = self.cells
-        enough = cells.has_known_variance or cells.all_surprises >= MANY_SURPRISES
-        return enough and bool(cells.null.any())
-
-    @cached_property
-    def _unseen(self) -> float:
-        """Factor on the noise of smECE_s for events that did not come: that of the mean residual."""
-        drawn, null = self.cells.null_variances(np.ones((self.cells.position.size, 1)))
-        return math.sqrt(null[0] / drawn[0]) if drawn[0] > 0.0 else 1.0
-
-    # -- p-value -----------------------------------------------------------------------------------
-
-    @cached_property
-    def _observed(self) -> Floats:
-        """The largest standardised statistic of each family."""
-        x, family = self._linear.x, self._linear.family
-        largest = [x[family == k].max(initial=0.0) for k in range(SMOOTH)]
-        null = self._null
-        smooth = ((self._curves[0] / self._unseen - null.mean) / null.deviation).max()
-        return np.array([*largest, smooth.round(DIGITS) if self._tests_smooth else -math.inf])
-
-    @cached_property
-    def p_value(self) -> float:
-        """P-value of "the predictions are calibrated"; never 0, which no sample can show."""
-        ranks = _ranks(np.concatenate([self._null.largest, self._observed[:, None]], axis=1))
-        smallest = ranks.min(axis=0)
-        p_value = float(np.mean(smallest <= smallest[-1]))
-        for k in np.flatnonzero(ranks[:SMOOTH, -1] == 1):
-            p_value = min(p_value, _union_bound(float(self._observed[k]), self._skews(int(k))))
-        return max(p_value, self._fewest_signs, float(np.finfo(np.float64).tiny))
-
-    def _skews(self, k: int) -> Floats:
-        """ρ of the linear statistics of a family, of proportional ones once; 0 where x accounts for it."""
-        linear = self._linear
-        own = linear.family == k
-        shapes = linear.functions[:, own] / np.sqrt(linear.drawn[own] + 1e-300)
+    def skews(self, k: int) -> Floats:
+        """Skews of the statistics of a family, of proportional ones once."""
+        own = self.family == k
+        shapes = self.functions[:, own] / np.sqrt(self.drawn[own] + 1e-300)
         shapes = (shapes * np.sign(shapes[:1])).round(DIGITS)
         _, first = np.unique(shapes, axis=1, return_index=True)
-        return np.asarray(linear.third[own][first] * (self.cells.rows is not None))
+        return np.asarray(self.skew[own][first])
 
-    @property
-    def _fewest_signs(self) -> float:
-        """Share of one pattern of signs, and its opposite, among all that clusters can have."""
-        return 0.0 if self.cells.clusters is None else 2.0 ** (1.0 - self.cells.clusters)
 
-    # -- interval ----------------------------------------------------------------------------------
+class _Smooth(NamedTuple):
+    """smECE_s at each scale, its observed variance from the influence function, and its draws.
+
+    `ratio` is the standard deviation of the smoothed residual as observed, over that of the draws [scales,
+    draws], of which `mean` and `deviation` are. `unseen` is the factor on their noise for events that did not
+    come: that of the mean residual.
+    """
+
+    value: Floats
+    variance: Floats
+    ratio: Floats
+    draws: Floats
+    mean: Floats
+    deviation: Floats
+    unseen: float
+
+    @classmethod
+    def of(cls, cells: ResidualCells, kernels: Sequence[Floats], noise: Singles) -> _Smooth:
+        """smECE_s of the rows and of draws of their noise, with a kernel for each scale."""
+        curves = [kernel @ cells.residual for kernel in kernels]
+        value = np.array([np.abs(curve).sum() for curve in curves])
+        # The sign of 0 too: other samples would not be 0.
+        signs = [np.where(curve < 0.0, -1.0, 1.0) for curve in curves]
+        critics = [kernel.T @ sign for kernel, sign in zip(kernels, signs, strict=True)]
+        variance = cells.variances(np.stack(critics, axis=1)) - value**2 / cells.units
+        squares = np.array([np.einsum("ij,ij->j", kernel, kernel) for kernel in kernels])
+        ratio = np.sqrt((squares @ cells.observed) / np.maximum(squares @ cells.drawn, 1e-300))
+        each = [np.abs(one.astype(np.float32) @ noise).sum(axis=0) for one in kernels]
+        draws = np.array(each, dtype=np.float64)
+        drawn, null = cells.null_variances(np.ones((cells.mass.size, 1)))
+        unseen = math.sqrt(null[0] / drawn[0]) if drawn[0] > 0.0 else 1.0
+        mean, deviation = draws.mean(axis=1), np.maximum(draws.std(axis=1), 1e-12)
+        return cls(value, np.maximum(variance, 0.0), ratio, draws, mean, deviation, unseen)
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationTest:
+    """Test of calibration with its interval for SmoothECE.
+
+    Attributes
+    ----------
+    cells : ResidualCells
+        Residuals of the rows, and their noise.
+    p_value : float
+        P-value of "the predictions are calibrated"; never 0, which no sample can show.
+    noise_floor : float
+        Mean SmoothECE of calibrated predictions like these.
+
+    Examples
+    --------
+    >>> rows = Sketch.from_counts(p=[0.2, 0.7], n=[500, 500], events=[50, 450])
+    >>> test = CalibrationTest.of(rows)
+    >>> test.p_value <= 0.05 and test.lower_end(0.95) > 0
+    True
+    """
+
+    cells: ResidualCells
+    p_value: float
+    noise_floor: float
+    linear: _Linear
+    smooth: _Smooth
+    largest: Floats
+    smallest: Integers
+
+    @classmethod
+    def of(cls, sketch: Sketch, clusters: ClusterResiduals | None = None) -> CalibrationTest:
+        """The test of a sketch's rows, which are independent unless clusters are given."""
+        cells = ResidualCells.of(sketch, clusters)
+        widths = (cells.scales / sketch.scale.length).tolist()
+        # For each scale a mesh half a bandwidth wide, and the integrals of K_s over it [mesh, cells].
+        meshes = [_kernel(width, cells.position) for width in widths]
+        linear, noise = _Linear.of(cells, meshes), cells.draws()
+        smooth = _Smooth.of(cells, [kernel for _, kernel in meshes], noise)
+        # The largest standardised statistic of each family, of the draws and last of the sample.
+        error = np.where(linear.drawn > 0.0, np.sqrt(linear.drawn), 1.0)
+        values = np.abs((linear.functions / error).T.astype(np.float32) @ noise)
+        largest = np.zeros((len(FAMILIES), DRAWS + 1))
+        for k in np.unique(linear.family):
+            own = linear.family == k
+            largest[k] = [*values[own].max(axis=0), linear.x[own].max()]
+        drawn = (smooth.draws - smooth.mean[:, None]) / smooth.deviation[:, None]
+        seen = (smooth.value / smooth.unseen - smooth.mean) / smooth.deviation
+        largest[SMOOTH] = [*drawn.max(axis=0), seen.max()]
+        if not _tests_smooth(cells):
+            largest[SMOOTH, -1] = -math.inf
+        largest = largest.round(DIGITS)
+        # Ranks of the draws among themselves give critical values, those with the sample its p-value.
+        ranks = _ranks(largest)
+        smallest = ranks.min(axis=0)
+        p_value = float(np.mean(smallest <= smallest[-1]))
+        for k in np.flatnonzero(ranks[:SMOOTH, -1] == 1).tolist():
+            p_value = min(p_value, _union_bound(float(largest[k, -1]), linear.skews(k)))
+        return cls(
+            cells=cells,
+            p_value=max(p_value, cells.fewest_signs, float(np.finfo(np.float64).tiny)),
+            noise_floor=_noise_floor(cells.scales, smooth.draws.T),
+            linear=linear,
+            smooth=smooth,
+            largest=np.sort(largest[:, :-1], axis=1),
+            smallest=np.sort(_ranks(largest[:, :-1]).min(axis=0)),
+        )
 
     def lower_end(self, confidence: float) -> float:
         """Lower end of the interval: above 0 exactly where the p-value is at most 1 - confidence."""
@@ -283,7 +227,9 @@ class CalibrationTest:
         if self.p_value > level:
             return 0.0
         below = min(self._lower_bound(level), self.noise_floor)
-        return max(below, self._lower_bound(0.5 * level), POSITIVE)
+        return max(
+            below, self._lower_bound(0.5 * level), 1e-12
+        )  # a rejection may be that close to 0
 
     def _lower_bound(self, level: float) -> float:
         """Largest min(s, m) at this level; 0 where calibration is not rejected."""
@@ -294,54 +240,43 @@ class CalibrationTest:
 
     def lower_bounds(self, level: float) -> tuple[Integers, Floats, Floats]:
         """Family, bandwidth s and lower confidence bound m of each statistic beyond its critical value."""
-        linear = self._linear
+        linear, smooth, scales = self.linear, self.smooth, self.cells.scales
         critical = np.array([self._critical(k, level) for k in range(len(FAMILIES))])
         q = critical[linear.family]
         above = linear.x > q
         t, seen = linear.t[above], linear.seen[above]
         # Draws take few values where events are few: no less than the normal, or Student's, quantile.
-        least = normal_quantile(1.0 - 0.5 * max(self._allowed(level), 1e-15), self.cells.degrees)
+        allowed = self._rank(level) / (DRAWS + 1.0) or level / len(FAMILIES)
+        least = normal_quantile(1.0 - 0.5 * max(allowed, 1e-15), self.cells.degrees)
         squared = np.maximum(q[above], least) ** 2
         half = 0.5 * squared * (linear.null[above] - seen) / t
         family, scale = linear.family[above], linear.bandwidth[above]
         bounds = t - half - np.sqrt(half**2 + squared * seen)
-        if math.isinf(critical[SMOOTH]) or not self._tests_smooth:
+        if math.isinf(critical[SMOOTH]) or not _tests_smooth(self.cells):
             return family, scale, bounds
         # The noise goes from that under calibration at m = 0 to the one observed at m = smECE_s.
-        values, draws, scales = self._curves[0], self._null, self.cells.scales
-        noise = self._unseen * (draws.mean + critical[SMOOTH] * draws.deviation)
-        growth = noise * (self._noise_ratio - 1.0) / np.maximum(values, 1e-300)
+        noise = smooth.unseen * (smooth.mean + critical[SMOOTH] * smooth.deviation)
+        growth = noise * (smooth.ratio - 1.0) / np.maximum(smooth.value, 1e-300)
         family = np.append(family, np.full(scales.size, SMOOTH))
-        bounds = np.append(bounds, (values - noise) / (1.0 + growth))
+        bounds = np.append(bounds, (smooth.value - noise) / (1.0 + growth))
         return family, np.append(scale, scales), bounds
-
-    @property
-    def _noise_ratio(self) -> Floats:
-        """Standard deviation of the smoothed residual as observed, over that under calibration, by scale."""
-        cells = self.cells
-        squares = np.array([(kernel**2).sum(axis=0) for _, kernel in self._meshes])
-        return np.sqrt((squares @ cells.observed) / np.maximum(squares @ cells.drawn, 1e-300))
 
     def _rank(self, level: float) -> int:
         """Largest rank of a family's statistic at which calibration is rejected at this level; 0 if none."""
         most = int(level * (DRAWS + 1.0))  # the joint rank is no smaller
-        below = np.searchsorted(np.sort(self._null.smallest), np.arange(1, most + 1), side="right")
+        below = np.searchsorted(self.smallest, np.arange(1, most + 1), side="right")
         return int(np.count_nonzero(1.0 + below <= level * (DRAWS + 1.0)))
-
-    def _allowed(self, level: float) -> float:
-        """P-value of a family at which the joint one is at most this level."""
-        return self._rank(level) / (DRAWS + 1.0) or level / len(FAMILIES)
 
     def _critical(self, k: int, level: float) -> float:
         """Value of a family's largest statistic above which calibration is rejected."""
-        rank, ordered = self._rank(level), np.sort(self._null.largest[k])
+        rank, ordered = self._rank(level), self.largest[k]
         if rank > 0:
             return float(ordered[-rank])
         if k == SMOOTH:  # beyond all draws its tail is not known
             return math.inf
         from scipy.optimize import brentq
 
-        skews, high = self._skews(k), 1.0
+        skews, high = self.linear.skews(k), 1.0
         while _union_bound(high, skews) > level:
             high *= 2.0
         root = brentq(lambda x: _union_bound(x, skews) - level, 0.0, high) if high > 1.0 else 0.0
@@ -367,7 +302,7 @@ class CalibrationTest:
 
         z = normal_quantile(0.5 + 0.5 * confidence, self.cells.degrees)
         units = self.cells.trials
-        variance, logs = self._curves[1], np.log(self.cells.scales)
+        variance, logs = self.smooth.variance, np.log(self.cells.scales)
 
         def excess(s: float) -> float:
             seen = float(np.interp(math.log(s), logs, variance))
@@ -385,7 +320,7 @@ class CalibrationTest:
 
     def critical_mean(self, level: float) -> float | None:
         """Size of the mean residual at which calibration is rejected, if nothing else is amiss."""
-        if self._fewest_signs > level:
+        if self.cells.fewest_signs > level:
             return None
         return self._critical(0, level) * self.mean_error
 
@@ -423,9 +358,51 @@ class NoiseFloor:
         return self.value
 
 
+def _test_functions(cells: ResidualCells, place: Floats) -> tuple[Floats, Integers]:
+    """w at these places of the grid [functions, places], and the number of their families."""
+    f = cells.scale.prediction(place).clip(0.0, 1.0)
+    share = cells.null / cells.null.sum() if cells.null.any() else np.ones_like(cells.null)
+    odds = _log_odds(cells.prediction)
+    middle = float(share @ odds / share.sum())
+    largest = max(float(np.abs(odds - middle).max()), 1e-6)
+    steps = np.clip((_log_odds(f) - middle) / largest, -1.0, 1.0)
+    directions, boxes = [np.ones_like(f), 1.0 - 2.0 * f, steps], []
+    u = np.interp(place, cells.position, np.cumsum(share) - 0.5 * share)
+    for parts in 2 ** np.arange(1, LEVELS + 1):
+        if cells.surprises.sum() >= LEAST_SURPRISES * parts:
+            box = np.minimum((u * parts).astype(np.int64), parts - 1)
+            boxes += list((box == np.arange(parts)[:, None]).astype(np.float64))
+    waves = [np.cos(np.pi * k * u) for k in WAVES]
+    sizes = [len(directions), len(boxes), len(waves)]
+    return np.array(directions + boxes + waves), np.repeat([0, 1, 2], sizes)
+
+
 def _log_odds(f: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.asarray(np.clip(np.log(f) - np.log1p(-f), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS))
+
+
+def _tests_smooth(cells: ResidualCells) -> bool:
+    """True where smECE_s is tested: not of certain predictions, nor of few events with random signs."""
+    return (cells.known or cells.surprises.sum() >= MANY_SURPRISES) and bool(cells.null.any())
+
+
+def _noise_floor(scales: Floats, smooth: Floats) -> float:
+    """Mean SmoothECE of draws of smECE_s [draws, scales].
+
+    SmoothECE of a sample is at least s exactly where its smECE_s is.
+    """
+    if not smooth.any():
+        return 0.0
+    if scales.size == 1:
+        return float(np.minimum(smooth[:, 0], scales).mean())
+    logs = np.log(scales)
+    gaps = np.log(np.maximum(smooth, 1e-300)) - logs
+    at = np.clip((gaps > 0.0).sum(axis=1) - 1, 0, logs.size - 2)
+    draw = np.arange(len(gaps))
+    before, after = gaps[draw, at], gaps[draw, at + 1]
+    crossing = logs[at] + before / (before - after) * (logs[at + 1] - logs[at])
+    return float(np.exp(np.minimum(crossing, 0.0)).mean())
 
 
 def _ranks(values: Floats) -> Integers:

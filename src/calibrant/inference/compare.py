@@ -39,7 +39,7 @@ from calibrant.inference.correction import (
 )
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.quantiles import normal_quantile
-from calibrant.inference.residuals import ResidualGrid, nodes_of, rows_on_nodes
+from calibrant.inference.residuals import ResidualGrid
 from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.group_keys import indexed
 from calibrant.io.scan import ReadingOptions
@@ -515,9 +515,9 @@ class _Estimates:
         length = sketch.scale.length
         finest = max(FINEST_OF_FLOOR * assessment.noise_floor.value, FINEST * length)
         value = max(assessment.smooth_ece, finest)
-        grid = ResidualGrid.of(sketch, 0.7 * value)
-        position = grid.sketch.scale.locate(rows.p)
-        node, right = nodes_of(grid, position)
+        grid = ResidualGrid(sketch, 0.7 * value)
+        position = sketch.scale.locate(rows.p)
+        node, right = grid.beside(position)
 
         def at_rows(on_nodes: Floats) -> Floats:
             return np.asarray(on_nodes[node] * (1.0 - right) + on_nodes[node + 1] * right)
@@ -529,7 +529,7 @@ class _Estimates:
         mean, narrowest = np.zeros(folds.number), assessment.smooth_ece
         for repeat in folds.folds:
             fold = repeat[folds.unit]
-            parts = rows_on_nodes(grid, position, residual, fold, FOLDS)
+            parts = grid.on_nodes(position, residual, fold, FOLDS).reshape(FOLDS, -1)
             held_out = np.bincount(fold, weights=folds.share, minlength=FOLDS)
             others = (parts.sum(axis=0) - parts) / np.maximum(1.0 - held_out, 1e-12)[:, None]
             sigmas = grid.fixed_points(others, start=value)
@@ -696,7 +696,7 @@ def _unpaired(
             )
         assessments[key], test = assessment_and_test(sketch, confidence=confidence)
         start = max(assessments[key].smooth_ece, FINEST * sketch.scale.length)
-        alone[key] = _Alone(test, ResidualGrid.of(sketch, start).error, start)
+        alone[key] = _Alone(test, ResidualGrid(sketch, start).error, start)
     pairs = []
     for worse, better, value in _ordered(assessments):
         bounds = partial(alone[worse].less, alone[better])

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.inference.quantiles import normal_quantile
-from calibrant.inference.residuals import ResidualGrid, cell_predictions
+from calibrant.inference.residuals import ResidualGrid
 
 __all__ = ["NO_DIRECTION", "Direction", "Region", "decimal_places", "direction_of"]
 
@@ -156,15 +155,21 @@ def direction_of(
     larger = abs(gap) > max(errors[1], abs(bias) * (1.0 + 1e-9))
     if larger and above > RARE and not one_sided:
         label = f"{'over' if gap > 0 else 'under'}confident"
-    auc, rarer = _area_under_roc(sketch)
+    auc, rarer = _area_under_roc(cells.sums.weights)
     # Birnbaum and Klose's bound on the variance of the area, whatever the distributions.
     error = z * math.sqrt(auc * (1.0 - auc) / max(rarer * cells.units, 1.0))
-    return Direction(label, bias, gap, _regions(sketch, grid, value), auc, auc + error < BACKWARDS)
+    return Direction(
+        label,
+        bias,
+        gap,
+        _regions(sketch, cells.sums.prediction, grid, value),
+        auc,
+        auc + error < BACKWARDS,
+    )
 
 
-def _area_under_roc(sketch: Sketch) -> tuple[float, float]:
+def _area_under_roc(weights: Floats) -> tuple[float, float]:
     """Area under the ROC curve, not a number where only one outcome occurs, and the rarer outcome's share."""
-    weights = sketch.weights
     zeros, ones = weights.sum(axis=0).tolist()
     rarer = min(zeros, ones) / (zeros + ones)
     if not rarer > 0:
@@ -173,21 +178,21 @@ def _area_under_roc(sketch: Sketch) -> tuple[float, float]:
     return float(below @ weights[:, 1]) / (zeros * ones), rarer
 
 
-def _regions(sketch: Sketch, grid: ResidualGrid, value: float) -> tuple[Region, ...]:
+def _regions(
+    sketch: Sketch, predictions: Floats, grid: ResidualGrid, value: float
+) -> tuple[Region, ...]:
     """Ranges with rows between zeros of the smoothed residual, the largest part of the error first."""
-    weight = over_outcomes(grid.sketch.weights)
-    residual = grid.smoothed(grid.observed, value)
-    mass = grid.smoothed(grid.on_nodes(weight / weight.sum()), value)
+    share = grid.on_nodes(grid.sums.position, grid.sums.mass / grid.sums.mass.sum())
+    residual, mass = grid.smoothed(np.stack([grid.observed, share]), value)
     whole = float(np.abs(residual).sum())
     if not whole > 0:
         return ()
     sign = np.sign(residual)
     starts = np.append(0, np.flatnonzero(sign[1:] != sign[:-1]) + 1)
-    cells = (starts + grid.first) * (sketch.nodes // grid.sketch.nodes)
+    cells = (starts + grid.first) * (sketch.nodes // grid.nodes)
     first = np.append(np.searchsorted(sketch.cells, cells), sketch.cells.size)
     rows, errors = np.add.reduceat(mass, starts), np.add.reduceat(residual, starts)
     shares = np.abs(errors) / whole
-    predictions = cell_predictions(sketch)
     found = [
         Region(
             float(predictions[first[k]]),

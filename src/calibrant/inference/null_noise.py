@@ -18,8 +18,8 @@ soft outcomes know nothing of events that did not come: see `ResidualCells.null_
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,19 +28,17 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.inference.clusters import ClusterResiduals
-from calibrant.inference.residuals import cell_positions
+from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.residuals import LabelSums
 
 __all__ = [
     "DRAWS",
     "MANY_SURPRISES",
     "ResidualCells",
-    "cross_weights",
     "design_effects",
     "expected_weights",
     "has_weight",
-    "is_soft",
     "null_moments",
-    "observed_variance",
 ]
 
 Floats = NDArray[np.float64]
@@ -73,6 +71,8 @@ class ResidualCells:
 
     Attributes
     ----------
+    sums : LabelSums
+        The rows themselves, in the cells of their sketch.
     scales : float64[k]
         Bandwidths that these cells resolve, the narrowest first.
     position, prediction : float64[m]
@@ -81,16 +81,21 @@ class ResidualCells:
         Σ w and Σ w (f - y), divided by the weight of all rows.
     null, third, observed : float64[m]
         Variance and third absolute moment if calibrated (see `null_moments`), and Σ w² (f - y)².
-    units, trials : float
-        Kish's effective number of rows or clusters, and the number of independent rows whose mean residual
-        would be as uncertain.
+    drawn : float64[m]
+        Variance in the samples that are drawn: one of the two.
+    surprises : float64[m]
+        Σ f (1 - f) over the independent rows: the variance of their number of events.
+    units : float
+        Kish's effective number of rows or clusters.
+    trials : float
+        Number of independent rows whose mean residual would be as uncertain.
     scale : Scale
     degrees : float
         Of freedom of the estimated variance; infinite where it is known.
     design_effect : float
         Factor by which clusters multiply the variance of the mean residual; 1 without them.
-    soft : bool
-        True where outcomes lie between 0 and 1.
+    known : bool
+        True where calibration itself gives the variance: of hard outcomes of independent rows.
     rows : int64[m] or None
         Rows of each cell, where all weigh the same.
     scores : float64[clusters, m] or None
@@ -99,6 +104,7 @@ class ResidualCells:
         Their number, where each has its row of `scores`.
     """
 
+    sums: LabelSums
     scales: Floats
     position: Floats
     prediction: Floats
@@ -107,12 +113,14 @@ class ResidualCells:
     null: Floats
     third: Floats
     observed: Floats
+    drawn: Floats
+    surprises: Floats
     units: float
     trials: float
     scale: Scale
-    degrees: float = math.inf
-    design_effect: float = 1.0
-    soft: bool = False
+    degrees: float
+    design_effect: float
+    known: bool
     rows: Integers | None = None
     scores: Floats | None = None
     clusters: int | None = None
@@ -120,91 +128,61 @@ class ResidualCells:
     @classmethod
     def of(cls, sketch: Sketch, clusters: ClusterResiduals | None = None) -> ResidualCells:
         """The rows of a sketch, which are independent unless clusters are given."""
-        weights, place, soft = sketch.weights, cell_positions(sketch), is_soft(sketch)
-        f = sketch.scale.prediction(place).clip(0.0, 1.0)
-        mass, total = over_outcomes(weights), float(weights.sum())
-        (null, third), seen = null_moments(sketch, f), observed_variance(sketch, f)
+        sums = LabelSums.of(sketch)
+        f, mass, squared = sums.prediction, sums.mass, sums.squared
+        total, known = float(mass.sum()), clusters is None and not sums.soft
+        null, third = null_moments(sums)
+        seen = squared[:, 0] * f**2 + squared[:, 1] * (1.0 - f) ** 2
+        seen = np.maximum(seen - 2.0 * sums.cross * f * (1.0 - f), 0.0)
         effect = 1.0 if clusters is None else clusters.design_effect(float(seen.sum()) / total**2)
-        scales, nodes = _resolved(sketch, (seen if soft else null) * (effect / total**2))
-        first = _first_of_each(sketch.cells, sketch.nodes // nodes)
-        columns = [mass, mass * place, mass * f, mass * f - weights[:, 1], null, third, seen]
-        sums = np.add.reduceat(np.stack(columns), first, axis=1)
-        sums[1:3] /= np.maximum(sums[0], 1e-300)
-        squares = over_outcomes(sketch.squared_weights) + 2.0 * cross_weights(sketch)
-        units = float(total**2 / squares.sum())
-        own = cls(
-            scales=scales,
-            position=sums[1],
-            prediction=sums[2],
-            mass=sums[0] / total,
-            residual=sums[3] / total,
-            null=sums[4] / total**2,
-            third=sums[5] / total**3,
-            observed=sums[6] / total**2,
-            units=units,
-            trials=units / effect,
-            scale=sketch.scale,
-            design_effect=effect,
-            soft=soft,
-        )
+        cells, finest = sketch.cells, sketch.nodes
+        variance = (seen if sums.soft else null) * (effect / total**2)
+        scales, nodes = _resolved(cells, finest, sketch.scale.length, variance)
+        first = _first_of_each(cells, finest // nodes)
+        columns = [mass, mass * sums.position, mass * f, mass * f - sums.weights[:, 1]]
+        parts = np.add.reduceat(np.stack([*columns, null, third, seen]), first, axis=1)
+        parts[1:3] /= np.maximum(parts[0], 1e-300)
+        parts[[0, 3]] /= total
+        parts[[4, 6]] /= total**2
+        parts[5] /= total**3
+        mass, position, f, residual, null, third, observed = parts
+        units = float(total**2 / (over_outcomes(squared) + 2.0 * sums.cross).sum())
+        trials, degrees = units / effect, math.inf
+        rows = scores = number = None
         if clusters is not None:
-            return own._of_clusters(clusters, sketch.cells[first] // (sketch.nodes // nodes), nodes)
-        if same_weights(sketch):
-            return replace(own, rows=np.add.reduceat(over_outcomes(sketch.counts), first))
-        # Student's factor: the design effects are estimated.
-        from scipy.special import ndtri, stdtrit
-
-        degrees = max(units - 1.0, 1.0)
-        factor = 1.0 if soft else float(stdtrit(degrees, 0.975) / ndtri(0.975))
-        return replace(own, degrees=degrees, null=own.null * factor**2)
-
-    def _of_clusters(
-        self, clusters: ClusterResiduals, cells: Integers, nodes: int
-    ) -> ResidualCells:
-        place = np.minimum((clusters.position * nodes).astype(np.int64), nodes)
-        at = np.minimum(np.searchsorted(cells, place), cells.size - 1)
-        few = clusters.number <= MOST_SIGNS
-        if few:
-            scores = np.zeros((clusters.number, cells.size))
-            np.add.at(scores, (clusters.code, at), clusters.residual)
-            # No draw depends on the order in which the clusters came.
-            scores = scores[np.lexsort(np.round([scores @ self.position, scores.sum(axis=1)], 12))]
+            units, third = clusters.units, np.zeros(third.size)  # signs are as often + as -
+            residual, scores, number = _cluster_scores(
+                clusters, cells[first] // (finest // nodes), nodes, position
+            )
+            observed, degrees = (scores**2).sum(axis=0), max(units - 1.0, 1.0)
+        elif sums.alike:
+            rows = np.add.reduceat(over_outcomes(sums.counts), first)
         else:
-            from scipy.sparse import csr_array
-
-            sums = csr_array((clusters.residual, (clusters.code, at)))
-            values, vectors = np.linalg.eigh((sums.T @ sums).toarray())
-            scores = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        return replace(
-            self,
-            residual=np.bincount(at, clusters.residual, cells.size).astype(np.float64),
-            third=np.zeros(cells.size),  # signs are as often + as -
-            observed=(scores**2).sum(axis=0),
-            units=clusters.units,
-            degrees=max(clusters.units - 1.0, 1.0),
+            degrees = max(units - 1.0, 1.0)
+            if known:  # Student's factor: the design effects are estimated
+                null = null * (normal_quantile(0.975, degrees) / normal_quantile(0.975)) ** 2
+        return cls(
+            sums=sums,
+            scales=scales,
+            position=position,
+            prediction=f,
+            mass=mass,
+            residual=residual,
+            null=null,
+            third=third,
+            observed=observed,
+            drawn=null if known else observed,
+            surprises=trials * mass * f * (1.0 - f),
+            units=units,
+            trials=trials,
+            scale=sketch.scale,
+            degrees=degrees,
+            design_effect=effect,
+            known=known,
+            rows=rows,
             scores=scores,
-            clusters=clusters.number if few else None,
+            clusters=number,
         )
-
-    @property
-    def has_known_variance(self) -> bool:
-        """True where calibration itself gives the variance: of hard outcomes of independent rows."""
-        return self.scores is None and not self.soft
-
-    def surprises(self, functions: Floats) -> Floats:
-        """Σ f (1 - f) g² over the independent rows: where g = 1 the variance of their number of events."""
-        chance = self.mass * self.prediction * (1.0 - self.prediction)
-        return np.asarray(self.trials * (chance @ functions**2))
-
-    @cached_property
-    def all_surprises(self) -> float:
-        """Those of all rows."""
-        return float(self.surprises(np.ones((self.mass.size, 1)))[0])
-
-    @property
-    def drawn(self) -> Floats:
-        """Variance of each cell's residual in the samples that are drawn."""
-        return self.null if self.has_known_variance else self.observed
 
     def draws(self) -> Singles:
         """Residuals of calibrated samples [m, DRAWS]: always the same, so that no p-value has a seed."""
@@ -225,6 +203,11 @@ class ResidualCells:
         noise[normal] = error * rng.standard_normal((error.size, DRAWS), dtype=np.float32)
         return noise
 
+    @property
+    def fewest_signs(self) -> float:
+        """Share of one pattern of signs, and its opposite, among all that clusters can have."""
+        return 0.0 if self.clusters is None else 2.0 ** (1.0 - self.clusters)
+
     def variances(self, functions: Floats) -> Floats:
         """Observed variance of ⟨r, g⟩ for functions g [m, k]."""
         if self.scores is not None:
@@ -239,24 +222,58 @@ class ResidualCells:
         of soft outcomes, unless there are many surprises.
         """
         rows = self.null @ functions**2
-        if self.has_known_variance:
+        if self.known:
             return rows, rows
         drawn, least = self.variances(functions), self.design_effect * rows
-        if self.soft:
-            least[self.surprises(functions) >= MANY_SURPRISES] = 0.0
+        if self.sums.soft:
+            least[self.surprises @ functions**2 >= MANY_SURPRISES] = 0.0
         return drawn, np.maximum(drawn, least)
 
 
-def _resolved(sketch: Sketch, variance: Floats) -> tuple[Floats, int]:
+def _cluster_scores(
+    clusters: ClusterResiduals, cells: Integers, nodes: int, position: Floats
+) -> tuple[Floats, Floats, int | None]:
+    """Residual of each cell, residuals of each cluster there, and the number of clusters if they are few."""
+    place = np.minimum((clusters.position * nodes).astype(np.int64), nodes)
+    at = np.minimum(np.searchsorted(cells, place), cells.size - 1)
+    residual = np.bincount(at, clusters.residual, cells.size).astype(np.float64)
+    if clusters.number <= MOST_SIGNS:
+        scores = np.zeros((clusters.number, cells.size))
+        np.add.at(scores, (clusters.code, at), clusters.residual)
+        # No draw depends on the order in which the clusters came.
+        order = np.lexsort(np.round([scores @ position, scores.sum(axis=1)], 12))
+        return residual, scores[order], clusters.number
+    from scipy.sparse import csr_array
+
+    sums = csr_array((clusters.residual, (clusters.code, at)))
+    values, vectors = np.linalg.eigh((sums.T @ sums).toarray())
+    scores = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return residual, scores, None
+
+
+def _resolved(cells: Integers, finest: int, length: float, variance: Floats) -> tuple[Floats, int]:
     """Bandwidths from half of the noise floor up, and the cells of a grid that resolves them."""
-    narrowest = 0.5 * _approximate_floor(sketch, variance)
+    narrowest = 0.5 * _approximate_floor(cells, finest, length, variance)
     k = min(int(np.searchsorted(-SCALES, -narrowest)), SCALES.size - 1)
-    length, cells, finest = sketch.scale.length, sketch.cells, sketch.nodes
     while True:
         nodes = min(_power_of_two(length / SCALES[k]), finest)
         if k == 0 or _first_of_each(cells, finest // nodes).size <= MOST_CELLS:
             return SCALES[: k + 1][::-1], nodes
         k -= 1
+
+
+def _approximate_floor(cells: Integers, finest: int, length: float, variance: Floats) -> float:
+    """Noise floor in closed form, b = (I² / π^{3/2})^{1/3} with I = ∫√v, by a histogram of cells b wide.
+
+    v is the density of the null variance along the scale: the smoothed residual has variance v / (2√π b), and
+    its mean absolute value, integrated, equals b.
+    """
+    b: float = (length * float(variance.sum()) / math.pi**1.5) ** (1.0 / 3.0)
+    for _ in range(4):  # it changes by less than a tenth thereafter
+        nodes = _power_of_two(min(max(length / max(b, 1e-12), 4.0), finest))
+        roots = np.sqrt(np.add.reduceat(variance, _first_of_each(cells, finest // nodes)))
+        b = (float(roots.sum()) ** 2 * length / nodes / math.pi**1.5) ** (1.0 / 3.0)
+    return b
 
 
 def _power_of_two(least: float) -> int:
@@ -268,59 +285,12 @@ def _first_of_each(cells: Integers, width: int) -> Integers:
     return np.flatnonzero(np.diff(cells // width, prepend=-1))
 
 
-def _approximate_floor(sketch: Sketch, variance: Floats) -> float:
-    """Noise floor in closed form, b = (I² / π^{3/2})^{1/3} with I = ∫√v, by a histogram of cells b wide.
-
-    v is the density of the null variance along the scale: the smoothed residual has variance v / (2√π b), and
-    its mean absolute value, integrated, equals b.
-    """
-    cells, finest = sketch.cells, sketch.nodes
-    length, total = sketch.scale.length, float(variance.sum())
-    b: float = (length * total / math.pi**1.5) ** (1.0 / 3.0)
-    for _ in range(4):  # it changes by less than a tenth thereafter
-        nodes = _power_of_two(min(max(length / max(b, 1e-12), 4.0), finest))
-        roots = np.sqrt(np.add.reduceat(variance, _first_of_each(cells, finest // nodes)))
-        b = (float(roots.sum()) ** 2 * length / nodes / math.pi**1.5) ** (1.0 / 3.0)
-    return b
-
-
-def is_soft(sketch: Sketch) -> bool:
-    """True where outcomes lie between 0 and 1: they have weight under labels that no row has."""
-    if not sketch.weighted:
-        return False
-    alone = (sketch.weights > 0) & (sketch.counts == 0)
-    return bool(alone.any() or cross_weights(sketch).any())
-
-
 def has_weight(sketch: Sketch) -> bool:
     """True where some row has a weight whose square is not lost: there is nothing to assess otherwise."""
     return not sketch.weighted or bool((sketch.squared_weights > 1e-290).any())
 
 
-def same_weights(sketch: Sketch) -> bool:
-    """True where every row has one weight, be it 1 or any other number, and an outcome of 0 or 1."""
-    if not sketch.weighted:
-        return True
-    one = sketch.total_weight / sketch.n
-    pairs = ((sketch.weights, sketch.counts), (sketch.squared_weights, sketch.weights))
-    return all(bool(np.allclose(each, one * of, 1e-9, 0.0)) for each, of in pairs)
-
-
-def cross_weights(sketch: Sketch) -> Floats:
-    """Σ y (1 - y) over the soft outcomes of each cell; 0 for outcomes of 0 and 1.
-
-    A soft outcome has weight y under the label 1 and 1 - y under the label 0. Where soft rows have weights of
-    their own the sums of a sketch do not tell, and 0 is on the safe side: variances are then too large.
-    """
-    if not sketch.weighted:
-        return np.zeros(sketch.cells.size)
-    negative, positive = (sketch.weights - sketch.squared_weights).T
-    counted = np.allclose(over_outcomes(sketch.weights), over_outcomes(sketch.counts), rtol=1e-9)
-    both = np.allclose(negative, positive, rtol=1e-6, atol=1e-9)
-    return np.maximum(positive, 0.0) if counted and both else np.zeros(sketch.cells.size)
-
-
-def null_moments(sketch: Sketch, f: Floats) -> tuple[Floats, Floats]:
+def null_moments(sums: LabelSums) -> tuple[Floats, Floats]:
     """Σ E x² and Σ E |x|³ of x = w (f - y) in each cell if the predictions are calibrated.
 
     f (1 - f) for each row without weights, which is the most that soft outcomes can have; of these the third
@@ -331,24 +301,16 @@ def null_moments(sketch: Sketch, f: Floats) -> tuple[Floats, Floats]:
 
         Σ E x² = W f (1 - f) ((1 - f) ω₁ + f ω₀),   Σ E |x|³ = W f (1 - f) ((1 - f)² ω₁² + f² ω₀²).
     """
-    weights, chance = sketch.weights, f * (1.0 - f)
-    if not sketch.weighted:
-        rows = over_outcomes(weights)
-        return rows * chance, rows * chance * ((1.0 - f) ** 2 + f**2)
-    squared = sketch.squared_weights
-    if is_soft(sketch):
-        return (over_outcomes(squared) + 2.0 * cross_weights(sketch)) * chance, np.zeros(f.size)
-    omega = design_effects((sketch.counts, weights, squared), f)
+    f = sums.prediction
+    chance = f * (1.0 - f)
+    if not sums.weighted:
+        return sums.mass * chance, sums.mass * chance * ((1.0 - f) ** 2 + f**2)
+    if sums.soft:
+        return (over_outcomes(sums.squared) + 2.0 * sums.cross) * chance, np.zeros(f.size)
+    omega = design_effects((sums.counts, sums.weights, sums.squared), f)
     event, other = (1.0 - f) * omega[:, 1], f * omega[:, 0]
-    rows = expected_weights(weights, omega, f) * chance
+    rows = expected_weights(sums.weights, omega, f) * chance
     return rows * (event + other), rows * (event**2 + other**2)
-
-
-def observed_variance(sketch: Sketch, f: Floats) -> Floats:
-    """Σ w² (f - y)² of the rows in each cell."""
-    squared, chance = sketch.squared_weights, f * (1.0 - f)
-    seen = squared[:, 0] * f**2 + squared[:, 1] * (1.0 - f) ** 2
-    return np.asarray(np.maximum(seen - 2.0 * cross_weights(sketch) * chance, 0.0))
 
 
 def design_effects(sums: tuple[Integers | Floats, Floats, Floats], f: Floats) -> Floats:

@@ -9,20 +9,12 @@ import numpy as np
 
 from calibrant._format import decimals
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.sketch import Sketch
 from calibrant.inference.clusters import ClusterResiduals
-from calibrant.inference.null_noise import (
-    cross_weights,
-    design_effects,
-    is_soft,
-)
-from calibrant.inference.residuals import cell_positions
+from calibrant.inference.null_noise import design_effects
+from calibrant.inference.residuals import LabelSums
 from calibrant.measures.result_record import plain
 
 __all__ = ["Ratio", "observed_expected"]
-
-ROUNDING = 1e-9
-"""Distance from the ratio at which the search for an end begins, relative to it."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +52,7 @@ class Ratio:
 
 
 def observed_expected(
-    sketch: Sketch, confidence: float, clusters: ClusterResiduals | None = None
+    sums: LabelSums, confidence: float, clusters: ClusterResiduals | None = None
 ) -> Ratio:
     """Observed/expected ratio ρ = Σwy / Σwf with a score interval (Wilson's, for a ratio).
 
@@ -83,24 +75,24 @@ def observed_expected(
     Examples
     --------
     >>> y = [1] * 3 + [0] * 47  # three events of fifty, one in ten predicted
-    >>> print(observed_expected(Sketch.from_arrays(y, [0.1] * 50), 0.95))
+    >>> print(observed_expected(LabelSums.of(Sketch.from_arrays(y, [0.1] * 50)), 0.95))
     0.600 (0.200 to 1.703)
     """
     from scipy.optimize import brentq
     from scipy.special import stdtrit
 
-    f = sketch.scale.prediction(cell_positions(sketch)).clip(0.0, 1.0)
-    weights, squared, cross = sketch.weights, sketch.squared_weights, cross_weights(sketch)
-    total, observed = float(weights.sum()), float(weights[:, 1].sum())
-    expected = float(over_outcomes(weights) @ f)
+    f, weights, squared, cross = sums.prediction, sums.weights, sums.squared, sums.cross
+    total, observed, expected = (
+        float(sums.mass.sum()),
+        float(weights[:, 1].sum()),
+        float(sums.mass @ f),
+    )
     if expected <= 0.0:
         return Ratio(math.nan if observed == 0.0 else math.inf, 0.0, math.inf, confidence)
     ratio, squares = observed / expected, float(squared.sum() + 2.0 * cross.sum())
-    omega = (
-        design_effects((sketch.counts, weights, squared), f)
-        if sketch.weighted
-        else np.ones((f.size, 2))
-    )
+    omega = np.ones((f.size, 2))
+    if sums.weighted:
+        omega = design_effects((sums.counts, weights, squared), f)
     rows = over_outcomes(weights / omega)
 
     def bernoulli(rho: float) -> float:
@@ -123,7 +115,7 @@ def observed_expected(
     agree = observed <= 0.0 or observed >= total
     # Outcomes that all agree show no dependence: as if each cluster were one row.
     factor = max(total**2 / many / squares, 1.0) if agree else 1.0
-    if is_soft(sketch) and not agree:  # outcomes between 0 and 1 vary less than Bernoulli's
+    if sums.soft and not agree:  # outcomes between 0 and 1 vary less than Bernoulli's
         factor = min(seen / bernoulli(ratio), 1.0)
     excess = max(seen - factor * bernoulli(ratio), 0.0) / ratio**2 if ratio > 0.0 else 0.0
     t2 = float(stdtrit(many - 1.0, 0.5 + 0.5 * confidence)) ** 2
@@ -132,8 +124,9 @@ def observed_expected(
         variance = factor * bernoulli(rho) + excess * rho**2
         return (observed - rho * expected) ** 2 - t2 * variance
 
-    below = ratio * (1.0 - ROUNDING)
-    above = max(ratio * (1.0 + ROUNDING), ROUNDING * total / expected)
+    rounding = 1e-9  # at the ratio itself the sign of `beyond` is that of rounding
+    below = ratio * (1.0 - rounding)
+    above = max(ratio * (1.0 + rounding), rounding * total / expected)
     low, high = ratio, math.inf
     if beyond(below) < 0.0:
         low = float(brentq(beyond, 0.0, below))

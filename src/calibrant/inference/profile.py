@@ -26,9 +26,8 @@ from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Stacked
 from calibrant.errors import InputError, invalid, show_value
-from calibrant.inference.null_noise import cross_weights
 from calibrant.inference.quantiles import normal_quantile, skewed_quantiles, skewness
-from calibrant.inference.residuals import cell_positions
+from calibrant.inference.residuals import LabelSums, cell_positions
 from calibrant.measures.result_record import frame_of, plain
 
 if TYPE_CHECKING:
@@ -343,7 +342,7 @@ class Sample:
         if self.rows is None and not self.dependent:
             total = self.sketch.total_weight
             first, second = self.sketch.squared_weights.T / total**2
-            cross = cross_weights(self.sketch) / total**2
+            cross = LabelSums.of(self.sketch).cross / total**2
             d = np.stack(influences).reshape(len(influences), -1, 2)
             sums = (d[..., 0] * first) @ d[..., 0].T + (d[..., 1] * second) @ d[..., 1].T
             both = (d[..., 0] * cross) @ d[..., 1].T

@@ -18,10 +18,9 @@ from calibrant.inference.null_noise import (
     design_effects,
     expected_weights,
     has_weight,
-    is_soft,
     null_moments,
 )
-from calibrant.inference.residuals import cell_positions
+from calibrant.inference.residuals import LabelSums
 from calibrant.measures.result_record import Record, plain
 
 __all__ = ["Effect", "RandomEffects", "random_effects"]
@@ -109,7 +108,7 @@ def random_effects(
     from scipy.optimize import minimize_scalar
     from scipy.special import ndtr, stdtrit
 
-    keys = [key for key, one in sketches.items() if has_weight(one)]
+    keys = [key for key, one in sketches.items() if one.n > 0 and has_weight(one)]
     if len(keys) < 2:
         return None
     bias, variance, excess, unlikely = _moments(Stacked.of([sketches[key] for key in keys]))
@@ -168,13 +167,13 @@ def _moments(groups: Stacked) -> tuple[Floats, Floats, Floats, float]:
     cells = Sketch(
         groups.columns, nodes=groups.nodes, scale=groups.scale
     )  # of one group after the other
-    f = np.asarray(cells.scale.prediction(cell_positions(cells))).clip(0.0, 1.0)
-    weights, squared = cells.weights, cells.squared_weights.sum(axis=1)
-    mass, rows, chance = weights.sum(axis=1), cells.counts.sum(axis=1), f * (1.0 - f)
-    expected, variance = mass, null_moments(cells, f)[0]
+    sums = LabelSums.of(cells)
+    f, weights, mass, squared = sums.prediction, sums.weights, sums.mass, sums.squared.sum(axis=1)
+    rows, chance = sums.counts.sum(axis=1), f * (1.0 - f)
+    expected, variance = mass, null_moments(sums)[0]
     fourth = squared**2 / np.maximum(rows, 1) * chance * (1.0 - 6.0 * chance)  # of binomial numbers
-    if cells.weighted and not is_soft(cells):
-        omega = design_effects((cells.counts, weights, cells.squared_weights), f)
+    if sums.weighted and not sums.soft:
+        omega = design_effects((sums.counts, weights, sums.squared), f)
         expected = expected_weights(weights, omega, f)
         jumps = omega * np.stack([f, 1.0 - f], axis=1)
         fourth = expected * chance * (jumps**3).sum(axis=1)  # of Poisson numbers of both outcomes

@@ -16,7 +16,7 @@ from calibrant.data.classes import as_class_probabilities
 from calibrant.data.fill import mean_log_loss
 from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
-from calibrant.inference.residuals import cell_positions
+from calibrant.inference.residuals import cell_predictions
 from calibrant.measures._chains import pooled
 
 __all__ = ["UNLIMITED", "ClassScores", "Score", "brier_score", "log_loss", "scores_of"]
@@ -113,7 +113,7 @@ def scores_of(sketch: Sketch, pairs: Rows | None = None) -> tuple[Score, Score]:
     The log loss is that of the rows, or bounds from a sketch: see `log_loss`. The isotonic part is never
     negative, for any proper score (Dimitriadis, Gneiting and Jordan 2021).
     """
-    f = np.clip(sketch.scale.prediction(cell_positions(sketch, by_label=True)), 0.0, 1.0)
+    f = cell_predictions(sketch, by_label=True)
     whole = sketch.weights / sketch.total_weight
     used = over_outcomes(whole) > 0
     weights, mass = whole[used], over_outcomes(whole[used])

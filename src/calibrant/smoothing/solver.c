@@ -6,7 +6,6 @@
 
 #include "fourier.h"
 #include "quadrature.h"
-#include "wide.h"
 
 static const double PI = 3.14159265358979323846;
 static const double EPSILON = 2.220446049250313e-16;
@@ -16,7 +15,6 @@ static const double CELLS_PER_BANDWIDTH = 3; /* fewer, and coefficients are miss
 static const double LARGEST_SEVENTH = 14.178; /* of the Gaussian density's seventh derivative */
 static const double FALLS_FROM = 4.15;        /* beyond this, that derivative falls to zero */
 static const double REACH = 10.0;
-static const double KERNEL_REACH = 8.5; /* bandwidths, at which the density is 2e-16 of what it is at 0 */
 enum { SHORTEST = 4, LONGEST = 21, MOST_STEPS = 60, PROOFS = 4 };
 
 static double weights[MOMENTS][MOMENTS]; /* [node][power] of Lagrange's polynomials, about the middle */
@@ -37,7 +35,9 @@ void solver_prepare(void) {
 }
 
 /* Nodes -3 ... cells + 3; what lies beyond an end is folded back, as the reflected kernel has it. */
-static void lay(const double *moments, size_t cells, double share, double *ghosted) {
+static int lay(const double *moments, size_t cells, double share, double *on_nodes) {
+  double *ghosted = calloc(cells + 7, sizeof(double));
+  if (!ghosted) return -1;
   for (size_t cell = 0; cell < cells; cell++) {
     const double *m = moments + MOMENTS * cell;
     double any = 0.0;
@@ -57,6 +57,9 @@ static void lay(const double *moments, size_t cells, double share, double *ghost
     nodes[i] += ghosted[3 - i];
     nodes[cells - (size_t)i] += nodes[cells + (size_t)i];
   }
+  memcpy(on_nodes, nodes, (cells + 1) * sizeof(double));
+  free(ghosted);
+  return 0;
 }
 
 /* sum of x_k cos(pi jk / points) over k < count, for j = 0 ... points: twice as many points, of which the
@@ -78,15 +81,6 @@ static void cosine_sums(const double *x, size_t count, int log2_points, const do
   }
 }
 
-int spectrum_lay(const double *moments, size_t cells, double share, double *nodes) {
-  double *ghosted = calloc(cells + 7, sizeof(double));
-  if (!ghosted) return -1;
-  lay(moments, cells, share, ghosted);
-  memcpy(nodes, ghosted + 3, (cells + 1) * sizeof(double));
-  free(ghosted);
-  return 0;
-}
-
 int spectrum_make(spectrum *s, const double *moments, int log2_cells, double share) {
   size_t cells = (size_t)1 << log2_cells;
   double *own = NULL, *own_half = NULL, *room = malloc(4 * cells * sizeof(double));
@@ -96,7 +90,7 @@ int spectrum_make(spectrum *s, const double *moments, int log2_cells, double sha
   s->coefficients = malloc((cells + 1) * sizeof(double));
   s->nodes = malloc((cells + 1) * sizeof(double));
   int failed = !room || !roots || !half_roots || !s->coefficients || !s->nodes ||
-               spectrum_lay(moments, cells, share, s->nodes);
+               lay(moments, cells, share, s->nodes);
   if (!failed) {
     double squares = 0.0;
     s->nodal = 0.0;
@@ -163,78 +157,6 @@ static size_t damp(const double *coefficients, size_t cells, double bandwidth, s
     }
   }
   return last;
-}
-
-/* Eight sums side by side: one would wait for itself. A mesh has 2^3 points or more. */
-WIDE static double mean_size(const double *values, size_t mesh) {
-  double total = 0.5 * (fabs(values[mesh]) - fabs(values[0])), sums[8] = {0.0};
-  for (size_t j = 0; j < mesh; j += 8)
-    for (size_t i = 0; i < 8; i++) sums[i] += fabs(values[j + i]);
-  for (size_t i = 0; i < 8; i++) total += sums[i];
-  return total / (double)mesh;
-}
-
-static double mean_root(const double *values, size_t mesh, size_t step) {
-  double total = 0.0;
-  for (size_t j = 0; j <= mesh; j += step)
-    if (values[j] > 0.0) total += sqrt(values[j]);
-  return total / (double)(mesh / step + 1);
-}
-
-int smooth_series(const double *coefficients, size_t cells, size_t rows, const double *bandwidths,
-                  int log2_mesh, size_t step, double *values, double *absolute, double *roots) {
-  size_t mesh = (size_t)1 << log2_mesh;
-  double *own = NULL, *own_half = NULL, *room = malloc((6 * mesh + 2) * sizeof(double));
-  const double *turns = fourier_roots(log2_mesh, &own), *half_turns = fourier_roots(log2_mesh + 1, &own_half);
-  int failed = !room || !turns || !half_turns;
-  for (size_t row = 0; row < rows && !failed; row++) {
-    double *damped = room + 4 * mesh, *sums = damped + mesh + 1;
-    size_t last = damp(coefficients + row * (cells + 1), cells, bandwidths[row], mesh, damped);
-    for (size_t k = 1; k <= last; k++) damped[k] *= 2.0;
-    cosine_sums(damped, last + 1, log2_mesh, turns, half_turns, room, sums);
-    if (values)
-      for (size_t j = 0; j <= mesh; j += step) *values++ = sums[j];
-    if (absolute) absolute[row] = mean_size(sums, mesh);
-    if (roots) roots[row] = mean_root(sums, mesh, step);
-  }
-  free(room), free(own), free(own_half);
-  return failed ? -1 : 0;
-}
-
-WIDE static void add_kernel(const double *restrict kernel, size_t taps, double weight,
-                            double *restrict sums) {
-  for (size_t q = 0; q < taps; q++) sums[q] += weight * kernel[q];
-}
-
-int smooth_nodes(const double *nodes, size_t cells, double bandwidth, size_t mesh, double *values,
-                 double *absolute, double *roots) {
-  size_t step = cells / mesh;
-  double ratio = 1.0 / ((double)cells * bandwidth), height = 1.0 / (bandwidth * sqrt(2.0 * PI));
-  size_t far = (size_t)(KERNEL_REACH / ratio) / step + 1, taps = 2 * far + 1;
-  double *kernels = malloc(step * taps * sizeof(double)); /* one for each place between points */
-  double *sums = calloc(mesh + 1 + 2 * far, sizeof(double)), *inside = sums + far;
-  int failed = !kernels || !sums;
-  if (!failed) {
-    for (size_t phase = 0; phase < step; phase++)
-      for (size_t q = 0; q < taps; q++) {
-        double x = (((double)q - (double)far) * (double)step - (double)phase) * ratio;
-        kernels[phase * taps + q] = height * exp(-0.5 * x * x);
-      }
-    for (size_t j = 0; j <= cells; j++)
-      if (nodes[j] != 0.0) add_kernel(kernels + j % step * taps, taps, nodes[j], sums + j / step);
-    inside[0] *= 2.0, inside[mesh] *= 2.0; /* they are their own images in the mirrors at both ends */
-    for (size_t i = 1; i <= far; i++) {
-      size_t turn = i % (2 * mesh), at = turn <= mesh ? turn : 2 * mesh - turn;
-      double twice = at == 0 || at == mesh ? 2.0 : 1.0;
-      inside[at] += twice * sums[far - i];
-      inside[mesh - at] += twice * inside[mesh + i];
-    }
-    if (values) memcpy(values, inside, (mesh + 1) * sizeof(double));
-    if (absolute) *absolute = mean_size(inside, mesh);
-    if (roots) *roots = mean_root(inside, mesh, 1);
-  }
-  free(kernels), free(sums);
-  return failed ? -1 : 0;
 }
 
 /* A bound on h^7 |r'''''''| in each cell of the mesh, from the residuals around it: the kernel's own
