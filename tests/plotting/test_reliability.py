@@ -171,7 +171,7 @@ def test_the_line_is_as_wide_as_its_evidence(rare) -> None:
     (curve,) = plot.artists["curve"]
     widths = np.asarray(curve.get_linewidth())
     assert 0.8 <= widths.min() < 1.0
-    assert widths.max() == pytest.approx(3.0)
+    assert widths.max() == pytest.approx(2.5)
     xs = [path.vertices[:, 0].mean() for path in curve.get_paths()]
     assert xs[int(np.argmax(widths))] < 0.05  # nearly all rows are near 0
 

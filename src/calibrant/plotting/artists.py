@@ -37,7 +37,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-THINNEST, THICKEST = 0.8, 3.0
+THINNEST, THICKEST = 0.8, 2.5
 """Points; the line is as wide as the share of rows that it stands for."""
 WIDTHS = 12
 DRAWN_POINTS = 320
@@ -45,6 +45,10 @@ DRAWN_POINTS = 320
 BARS = 50
 LOWEST_BAR = 0.06
 """Height of a bar with hardly any rows, as a share of the highest: a hairline."""
+LABELLED_BAR = 0.3
+"""Share of the rows from which on a bar says it: the others are so low that heights compare badly."""
+LABEL_BARS = 16
+"""Bars that the text takes the place of, which must be low."""
 STRIP = (-0.115, -0.015)
 """Strip of the histogram, below 0, in lengths of the axis."""
 LONGEST_NAME = 60
@@ -190,10 +194,13 @@ def diagonal(ax: Any, theme: Theme, **style: Any) -> Any:
     return line(ax, [0.0, 1.0], [0.0, 1.0], **settings)
 
 
-def histogram(ax: Any, p: Floats, weight: Floats, limits: tuple[float, float], **style: Any) -> Any:
+def histogram(
+    ax: Any, p: Floats, weight: Floats, limits: tuple[float, float], theme: Theme
+) -> list[Any]:
     """Bars of the share of rows along the axis, in the strip below 0; the highest fills it.
 
-    Where there are any rows, a bar can be seen. Bars stand around the values of a predictor that emits few.
+    Where there are any rows, a bar can be seen; one that holds many of them has their share beside it. Bars
+    stand around the values of a predictor that emits few.
     """
     low, high = limits
     span = high - low
@@ -204,7 +211,29 @@ def histogram(ax: Any, p: Floats, weight: Floats, limits: tuple[float, float], *
     bottom, top = low + STRIP[0] * span, low + STRIP[1] * span
     share = counts / max(float(counts.max()), 1e-300)
     heights = bottom + (top - bottom) * np.where(counts > 0, np.maximum(share, LOWEST_BAR), 0.0)
-    return ax.stairs(heights, edges, baseline=bottom, fill=True, linewidth=0, **style)
+    look = {"color": theme.histogram, "linewidth": 0, "zorder": 1}
+    drawn = [ax.stairs(heights, edges, baseline=bottom, fill=True, **look)]
+    part = counts / max(float(weight.sum()), 1e-300)
+    free = share < 0.5
+    for k in np.flatnonzero(part >= LABELLED_BAR):
+        inward = -1 if edges[k] + edges[k + 1] > low + high else 1
+        beside = slice(*sorted((k + inward, k + inward * LABEL_BARS)))
+        if free[beside].all():
+            free[beside] = False
+            drawn.append(
+                ax.annotate(
+                    f"{part[k]:.0%} of rows",
+                    (edges[k] if inward < 0 else edges[k + 1], 0.5 * (bottom + top)),
+                    xytext=(3 * inward, 0),
+                    textcoords="offset points",
+                    ha="right" if inward < 0 else "left",
+                    va="center",
+                    fontsize=8.0,
+                    color=theme.muted,
+                    clip_on=True,
+                )
+            )
+    return drawn
 
 
 def attributes(ax: Any, theme: Theme, rate: float) -> dict[str, list[Any]]:

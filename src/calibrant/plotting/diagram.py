@@ -393,6 +393,5 @@ def reference(
     if rate is not None:
         drawn |= attributes(ax, style.theme, rate)
     if rows[0].size:
-        bars = histogram(ax, *rows, limits, color=style.theme.histogram, zorder=1)
-        drawn["histogram"] = [shared(bars)]
+        drawn["histogram"] = [shared(one) for one in histogram(ax, *rows, limits, style.theme)]
     return drawn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Literal, Unpack, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
 from calibrant.inference.compare import models_of
+from calibrant.inference.correction import adjusted_p_values
 from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.scan import ReadingOptions, sketches_of_classes
 from calibrant.measures.result_record import frame_of
@@ -44,7 +46,7 @@ MOST_OVERLAID = 4
 """Curves that can be told apart on one pair of axes."""
 MOST_MULTIPLES = 9
 """Small multiples that fit a page; of more, the worst are shown beside the forest plot of all."""
-WORST = 4
+WORST = 2
 MOST_COLUMNS = 4
 RELIABILITY = ReliabilityDiagram.kind
 LAYOUTS = ("overlay", "grid", "forest", None)
@@ -63,9 +65,10 @@ class Diagrams(Picture, Mapping[str, Diagram]):
     ['binned', 'smooth']
     """
 
-    def __init__(self, diagrams: Mapping[Any, Diagram]) -> None:
+    def __init__(self, diagrams: Mapping[Any, Diagram], *, of_classes: bool = False) -> None:
         if not diagrams:
             raise InputError("`diagrams` must hold at least one diagram.", argument="diagrams")
+        self._noun = "class" if of_classes else ""
         self._diagrams: dict[str, Diagram] = {}
         for name, diagram in diagrams.items():
             if not isinstance(diagram, Diagram):
@@ -180,27 +183,35 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         colors, look = _colors(self, look)
         style, asked = split_look(look, new=True)
         chosen = as_theme(theme)
-        names, beside = list(self), {}
+        of, names, beside, explained = self._judged, list(self), {}, ""
         if layout == "overlay":
             frame = framed(self._common_frame(), asked)
             frames = [frame]
             legend = {
-                name: f"{display_name(name, 28)}: {one.short_label}" for name, one in self.items()
+                name: f"{display_name(name, 28)}: {one.short_label}" for name, one in of.items()
             }
             settings: dict[str, Any] = {}
         else:
             names = self._worst_first()
             if layout == "forest":
-                beside = {"forest": forest_plot({name: self[name].assessment for name in names})}
-                names, columns = names[:WORST], 2
-                asked.setdefault("title", f"The {len(names)} worst of {len(self)}")
+                forest = forest_plot({self._heading(name): of[name].assessment for name in names})
+                beside, noun = {"forest": forest}, "classes " if self._noun else ""
+                names, columns = names[:WORST], 1
+                finding = forest.label.replace("mis", f"{noun}mis")
+                asked.setdefault("title", f"{finding}; curves of the {len(names)} worst")
             if columns is None:
                 columns = min(MOST_COLUMNS, int(np.ceil(np.sqrt(len(self)))))
             title = asked.pop("title", "")
-            frames = [framed(_small_frame(self[name]), asked) for name in names]
-            legend = dict(frames[0].legend)
+            frames = [framed(_small_frame(of[name]), asked) for name in names]
+            # The one with the longest text has both line and points, if any has.
+            k = max(range(len(names)), key=lambda k: len("".join(frames[k].legend.values())))
+            explained, legend = names[k], dict(frames[k].legend)
+            if assessed and "histogram" in legend:
+                legend["histogram"] += f" (n = {self._rows()})"
+            if self._noun:
+                legend = {k: v.replace("This model", "This class") for k, v in legend.items()}
             settings = {
-                "names": [display_name(name) for name in names],
+                "names": [display_name(self._heading(name)) for name in names],
                 "columns": min(columns, len(names)),
                 "title": display_name(title, 120),
             }
@@ -212,32 +223,51 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             chosen,
             **settings,
             legend_lines=len(legend),
-            beside=replace(beside["forest"].frame(), xlabel=label) if beside else None,
+            beside=replace(forest.frame(), title="", xlabel=label) if beside else None,
             figsize=figsize,
             pyplot=pyplot,
         )
-        every: dict[str, Diagram] = {**{name: self[name] for name in names}, **beside}
+        every: dict[str, Diagram] = {**{name: of[name] for name in names}, **beside}
         overlaid = layout == "overlay" and len(self) > 1
         members = []
         for k, (name, diagram) in enumerate(every.items()):
             color = chosen.series[k % len(chosen.series)] if overlaid else chosen.series[0]
-            of = {"color": color, **style, **colors.get(name, {})}
-            members.append((diagram, Style(chosen, **of, beside_others=overlaid)))
+            settings = {"color": color, **style, **colors.get(name, {})}
+            members.append((diagram, Style(chosen, **settings, beside_others=overlaid)))
         if overlaid and frames[0].square:
             diagonal(arranged.panels[0][0], chosen)
         panels = [members] if layout == "overlay" else [[one] for one in members]
         plots = dict(zip(every, draw(arranged, panels), strict=True))
-        artists: Mapping[str, list[Any]] = plots[names[0]].artists
-        if layout == "overlay":
-            artists = {name: [plot.main] for name, plot in plots.items()}
+        artists: Mapping[str, list[Any]] = {name: [plot.main] for name, plot in plots.items()}
+        if explained:
+            artists = plots[explained].artists
         write_legend(arranged, artists, legend, chosen)
         return plots
+
+    @cached_property
+    def _judged(self) -> dict[str, Diagram]:
+        """The diagrams with findings that account for their number (Holm's correction), as `assess_by` has."""
+        found = {name: one.assessment for name, one in self.items()}
+        own = {k: one for k, one in found.items() if one and one.p_value_adjusted is None}
+        adjusted = adjusted_p_values([one.p_value for one in own.values()], "holm")
+        return dict(self) | {
+            name: replace(cast(ReliabilityDiagram, self[name]), given=one.corrected(p))
+            for (name, one), p in zip(own.items(), adjusted, strict=True)
+        }
+
+    def _rows(self) -> str:
+        """Number of rows, or the least and the most."""
+        rows = [cast(ReliabilityDiagram, one).n for one in self.values()]
+        return " to ".join(f"{n:,}" for n in sorted({min(rows), max(rows)}))
+
+    def _heading(self, name: str) -> str:
+        return f"{self._noun} {name}".strip()
 
     def _worst_first(self) -> list[str]:
         """Names by lower confidence limit, then by estimate, the largest first; as they came for others."""
 
         def size(name: str) -> tuple[float, float]:
-            found = self[name].assessment
+            found = self._judged[name].assessment
             return (0.0, 0.0) if found is None else (-found.interval.low, -found.smooth_ece)
 
         return sorted(self, key=size)
@@ -250,10 +280,10 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         if (low, high) != frame.xlim:  # no frame holds all others
             frame = replace(frame, xlim=(low, high), ylim=(low, high), xlabel=PREDICTED)
         name = self._worst_first()[0]
-        worst, title, note = self[name], "", ""
+        worst, title, note = self._judged[name], "", ""
         if worst.kind == RELIABILITY:
             share = f"{100 * cast(ReliabilityDiagram, worst).confidence:g}%"
-            note = f"SmoothECE ({share} CI); shaded: {share} confidence bands"
+            note = f"n = {self._rows()}; legend: SmoothECE ({share} CI); shaded: {share} bands"
         if worst.assessment is not None:
             title = "No miscalibration detected in any"
             if worst.verdict.clear:
@@ -357,7 +387,7 @@ def reliability_diagrams(
             diagrams[name] = reliability_diagram(*_rows_of(rows), **look)
         except InputError as error:
             raise error.at(group=repr(name)) from error
-    return Diagrams(diagrams)
+    return Diagrams(diagrams, of_classes=options.get("multiclass") is not None)
 
 
 _READING = ReadingOptions.__annotations__ | InputOptions.__annotations__

@@ -153,7 +153,7 @@ def probability_limits(
 def _ends_of_short_range(p: Floats, y: Floats) -> tuple[float, float]:
     """Multiples of a twentieth around predictions in one short range, and around what is drawn of them."""
     low, high = float(p.min()), float(p.max())
-    if not 0.0 < high - low < SHORTEST_AXES:
+    if high - low >= SHORTEST_AXES:
         return 0.0, 1.0
     low, high = float(np.min(y, initial=low)), float(np.max(y, initial=high))
     low, high = np.floor(20.0 * low - 0.4) / 20.0, np.ceil(20.0 * high + 0.4) / 20.0
@@ -249,6 +249,9 @@ def lay_out(
     several = len(frames) > 1
     first = frames[0]
     left = LEFT - 0.12 * several + 0.2 * (not first.square) + _names_width(frames)
+    if first.square:
+        longest = max(len(f"{tick:g}") for one in frames for tick in _ticks(one))
+        left += CHARACTER * SMALL * max(longest - 3, 0)
     extra = 0.0 if beside is None else LEFT + _names_width([beside]) + PANEL + RIGHT
     side = SMALL_PANEL if several else PANEL
     width, height = figsize or (None, None)
@@ -262,13 +265,21 @@ def lay_out(
     legend = LINE * legend_lines + (0.1 if legend_lines else 0.0)
     head = 0.32 if title else 0.0
     tall = NAME * len(first.names) + 0.1 if first.names else side * first.aspect
+    # Labels that are the same everywhere stand at the edge of the grid.
+    same = several and all(
+        (one.xlabel, one.ylabel) == (first.xlabel, first.ylabel) for one in frames
+    )
+    between = BELOW - LINE * same
+    around = head + (rows - 1) * between + BELOW + legend
     if height is not None:
-        tall = max((height - legend - head) / rows - above - BELOW, 0.4)
+        tall = max((height - around) / rows - above, 0.4)
         if first.square:
             side = min(side, tall / first.aspect)
             tall = side * first.aspect
     width = columns * (left + side + RIGHT) + extra if width is None else width
-    height = head + rows * (above + tall + BELOW) + legend if height is None else height
+    if height is None:
+        lines = 0 if beside is None else len(beside.names)
+        height = max(around + rows * (above + tall), head + LINE + NAME * lines + BELOW + legend)
     figure = _new_figure((width, height), theme, pyplot)
     layout = Layout(figure, [], (MARGIN / width, legend / height))
 
@@ -288,7 +299,11 @@ def lay_out(
     for k, (frame, lines) in enumerate(zip(frames, texts, strict=True)):
         row, column = divmod(k, columns)
         x = column * (left + side + RIGHT)
-        top = height - head - row * (above + tall + BELOW) - above
+        top = height - head - row * (above + tall + between) - above
+        if same and column:
+            frame = replace(frame, ylabel="")
+        if same and k + columns < len(frames):
+            frame = replace(frame, xlabel="")
         own = min(tall, side * frame.aspect) if frame.square else tall
         add(frame, x + left, top - own, side, own)
         for depth, (text, weight, muted) in enumerate(lines):
@@ -346,10 +361,15 @@ def _dress(ax: Any, frame: Frame, theme: Theme) -> None:
         text.set_parse_math(False)
     if frame.names:
         set_names(ax, frame.names)
-    elif frame.square:
-        ticks = require("matplotlib.ticker", caller="plot").MaxNLocator(6, steps=[1, 2, 5, 10])
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_ticks(ticks.tick_values(*frame.xlim))
+    ax.set_xticks(_ticks(frame))
+    if frame.square:
+        ax.set_yticks(_ticks(frame))
+
+
+def _ticks(frame: Frame) -> Floats:
+    locator = require("matplotlib.ticker", caller="plot").MaxNLocator(6, steps=[1, 2, 5, 10])
+    low, high = frame.xlim
+    return np.array([tick for tick in locator.tick_values(low, high) if low <= tick <= high])
 
 
 def set_names(ax: Any, names: Sequence[str]) -> None:

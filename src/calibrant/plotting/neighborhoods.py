@@ -36,7 +36,7 @@ Bools = NDArray[np.bool_]
 EFFECTIVE_ROWS, FEWEST_ROWS, SAMPLE_SHARE = 40.0, 20.0, 1 / 12
 """Rows that a neighbourhood should hold: n p(1 - p) = 10 at one half, the usual rule for a rate to be nearly
 normal; of small samples a twelfth, at least half as many."""
-NOISE_SLOPE = 0.25
+NOISE_SLOPE = 0.15
 """Largest standard error of the curve's slope: that of a calibrated curve is 1, and noise seldom turns it."""
 WIDEST = 0.12
 """Widest bandwidth, as a share of the span of the predictions: a quarter of it lies within one bandwidth."""
@@ -168,7 +168,9 @@ def curve_of(
     wanted = float(np.clip(SAMPLE_SHARE * kish, FEWEST_ROWS, EFFECTIVE_ROWS))
     span, reach = _span(cells)
     if widen:
-        widths = _bandwidths(cells, bandwidth, wanted, design_effect, WIDEST * span, points.scale)
+        # Of a short range between 0 and 1, a kernel reaches over half.
+        widest = WIDEST * min(span, 2.0 * reach)
+        widths = _bandwidths(cells, bandwidth, wanted, design_effect, widest, points.scale)
     t = _mesh(cells.x, widths, length, reflected)
     sums, mean_width = _smoothed(cells, widths, t, length if reflected else None)
     total, events, moment, squares, variance = sums
@@ -438,7 +440,9 @@ def clumps_outside(
         passed = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
         key = (passed * np.clip(points.n // ROWS_EACH, 1, 5)).astype(np.int64)
     if key is None:
-        key, fewest = np.zeros(bare.size, dtype=np.int64), 5.0
+        # Beside a line, half of the rows that the line needs; where all are points, those of a fourfold table.
+        fewest = 0.5 * FEWEST_ROWS if curve.drawn.any() else 5.0
+        key = np.zeros(bare.size, dtype=np.int64)
         if bare.any():
             wide = WIDEST * curve.span
             p, index = points.p[bare], np.flatnonzero(bare)

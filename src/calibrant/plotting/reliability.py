@@ -65,7 +65,7 @@ class ReliabilityDiagram(Diagram):
 
     The curve joins the means of prediction and outcome in kernel neighbourhoods. A neighbourhood is as wide
     as SmoothECE's bandwidth, or wider where that holds fewer than about 40 effective rows or so few that
-    noise turns the curve (the standard error of its slope is above 1/4); where even the widest one (0.12)
+    noise turns the curve (the standard error of its slope is above 0.15); where even the widest one (0.12)
     holds too few, there is no curve. Groups of rows outside it are points with intervals.
 
     Attributes
@@ -224,18 +224,24 @@ class ReliabilityDiagram(Diagram):
     @cached_property
     def limits(self) -> tuple[float, float]:
         """Ends of both axes."""
-        curve = self.curve
+        curve, of = self.curve, self.points
         shown = np.where(curve.drawn, curve.observed, np.nan)
         error = np.nan_to_num(np.abs(curve.observed - curve.prediction)) * curve.weight
-        return probability_limits(self.rows.p, _weight(self.rows), curve.prediction, shown, error)
+        return probability_limits(
+            self.rows.p,
+            _weight(self.rows),
+            np.concatenate([curve.prediction, of.prediction, of.prediction]),
+            np.concatenate([shown, of.low, of.high]),
+            np.concatenate([error, np.zeros(2 * of.rows.size)]),
+        )
 
     def frame(self) -> Frame:
         """Title, labels, limits and legend of a picture of its own."""
         legend = {"curve": "This model", "diagonal": "Perfect calibration"}
         if self.bands:
-            few = not self.curve.drawn.any()
-            keys, evidence = ("points", "intervals") if few else ("curve+confidence_band", "band")
-            legend = legend_of(keys, self.confidence, evidence)
+            kinds = {"band": self.curve.drawn.any(), "intervals": self.points.rows.size}
+            evidence = " and ".join(kind for kind, some in kinds.items() if some)
+            legend = legend_of("curve+confidence_band+points", self.confidence, evidence)
         return probability_frame(
             self.limits,
             legend,
@@ -326,7 +332,7 @@ def reliability_diagram(
     bandwidth : float or "smooth_ece", optional
         One bandwidth for all rows: SmoothECE's, which gives the figure of the paper, or your own. By default
         the largest, at each place, of SmoothECE's, the one that holds about 40 effective rows, and the one
-        from which on the slope's standard error is at most 1/4.
+        from which on the slope's standard error is at most 0.15.
     scale : str or Scale, default "probability"
         Where the smoothing happens.
     confidence : float

@@ -43,7 +43,7 @@ class Theme:
     accent: str
     series: tuple[str, ...]
     band_alpha: float = 0.22
-    reference_alpha: float = 0.28
+    reference_alpha: float = 0.24
 
 
 LIGHT = Theme(

@@ -10,7 +10,7 @@ from calibrant.inference.direction import Region, decimal_places
 
 __all__ = ["Verdict", "number_text", "verdict_of"]
 
-ONE_SIDED = 0.9
+ONE_SIDED = 0.75
 """Share of the error from which on it counts as being to one side."""
 RARE = 0.05
 """Mean prediction below which an error is given as a ratio."""
@@ -18,8 +18,6 @@ NOTABLE = 1.25
 """Ratio nearer to 1 than which the range of the error says more."""
 SLIGHT, SLIGHT_SHARE = 0.01, 0.1
 """Upper ends of intervals, as they are and as a share of the rarer outcome, of errors that hardly matter."""
-MOST = 0.5
-"""Share of the error from which on a range is named."""
 BOTH, SMALLER = 0.75, 0.25
 """Share of the error in two ranges of opposite sign, and in the smaller one, that makes a slope."""
 
@@ -65,8 +63,7 @@ def verdict_of(assessment: Assessment) -> Verdict:
         _CONFIDENCE.get(assessment.direction.label)
         or _slope(assessment)
         or _one_side(assessment)
-        or _one_range(assessment.direction.regions)
-        or _MIXED
+        or _ranges(assessment.direction.regions)
     )
     rarer = min(assessment.event_rate, 1.0 - assessment.event_rate)
     if assessment.interval.high < min(SLIGHT, SLIGHT_SHARE * rarer):
@@ -80,7 +77,6 @@ _CONFIDENCE = {
     "overconfident": ("Overconfident: too near 0 and 1", "overconfident"),
     "underconfident": ("Underconfident: too near 0.5", "underconfident"),
 }
-_MIXED = ("Too high in some ranges, too low in others", "too high and too low in places")
 
 
 def number_text(value: float) -> str:
@@ -132,14 +128,20 @@ def _one_side(assessment: Assessment) -> tuple[str, str] | None:
     return f"Predictions are {side} on average", side
 
 
-def _one_range(regions: Sequence[Region]) -> tuple[str, str] | None:
-    """One range that holds most of the error."""
-    if not regions or regions[0].share < MOST:
-        return None
-    side, ends = _side(regions[0].gap), regions[0].ends
-    if " to " not in ends:
-        return f"Predictions of {ends} are {side}", f"{side} at {ends}"
-    return f"Predictions from {ends} are {side}", f"{side} from {ends}"
+def _ranges(regions: Sequence[Region]) -> tuple[str, str]:
+    """The range that holds most of the error, and the largest to the other side."""
+    if not regions:
+        return "Miscalibrated", "miscalibrated"
+    first = regions[0]
+    other = next((region for region in regions if region.gap * first.gap < 0.0), None)
+    if other is None:
+        side, ends = _side(first.gap), first.ends
+        where = "from" if " to " in ends else "of"
+        return f"Predictions {where} {ends} are {side}", f"{side} at {ends}"
+    text = ", ".join(
+        f"too {'high' if one.gap > 0.0 else 'low'} at {one.ends}" for one in (first, other)
+    )
+    return text.capitalize(), text
 
 
 def _side(gap: float) -> str:
