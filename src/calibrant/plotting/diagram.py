@@ -329,6 +329,8 @@ def shared(artist: Any) -> Any:
 
 def split_look(look: Mapping[str, Any], *, new: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """Keywords of the artist and of the frame; unknown ones are refused, with the nearest that exists."""
+    lines = require("matplotlib.lines", caller="plot")
+    look = require("matplotlib.cbook", caller="plot").normalize_kwargs(look, lines.Line2D)
     for key, value in look.items():
         if key not in (*STYLES, *FRAMES):
             close = get_close_matches(key, [*STYLES, *FRAMES, "theme", "figsize", "ax"], n=1)

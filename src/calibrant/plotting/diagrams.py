@@ -176,7 +176,10 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             require_count("columns", columns)
         assessed = all(each.kind == RELIABILITY for each in self.values())
         if layout is None:
-            few = len(self) <= MOST_OVERLAID and assessed
+            curves = assessed and all(
+                cast(ReliabilityDiagram, one).curve.drawn.any() for one in self.values()
+            )
+            few = len(self) <= MOST_OVERLAID and (curves or len(self) == 1)
             layout = "overlay" if few else "grid"
             if len(self) > MOST_MULTIPLES and assessed:
                 layout = "forest"
@@ -188,7 +191,8 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             frame = framed(self._common_frame(), asked)
             frames = [frame]
             legend = {
-                name: f"{display_name(name, 28)}: {one.short_label}" for name, one in of.items()
+                name: f"{display_name(self._heading(name), 28)}: {one.short_label}"
+                for name, one in of.items()
             }
             settings: dict[str, Any] = {}
         else:
@@ -200,7 +204,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
                 finding = forest.label.replace("mis", f"{noun}mis")
                 asked.setdefault("title", f"{finding}; curves of the {len(names)} worst")
             if columns is None:
-                columns = min(MOST_COLUMNS, int(np.ceil(np.sqrt(len(self)))))
+                columns = max(min(3, len(self)), min(MOST_COLUMNS, int(len(self) ** 0.5 + 0.999)))
             title = asked.pop("title", "")
             frames = [framed(_small_frame(of[name]), asked) for name in names]
             # The one with the longest text has both line and points, if any has.
@@ -246,7 +250,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
 
     @cached_property
     def _judged(self) -> dict[str, Diagram]:
-        """The diagrams with findings that account for their number (Holm's correction), as `assess_by` has."""
+        """The diagrams with findings corrected for their number (Holm), as those of `assess_by` are."""
         found = {name: one.assessment for name, one in self.items()}
         own = {k: one for k, one in found.items() if one and one.p_value_adjusted is None}
         adjusted = adjusted_p_values([one.p_value for one in own.values()], "holm")

@@ -278,8 +278,8 @@ def lay_out(
             tall = side * first.aspect
     width = columns * (left + side + RIGHT) + extra if width is None else width
     if height is None:
-        lines = 0 if beside is None else len(beside.names)
-        height = max(around + rows * (above + tall), head + LINE + NAME * lines + BELOW + legend)
+        named = 0 if beside is None else NAME * len(beside.names)
+        height = max(around + rows * (above + tall), head + LINE + named + BELOW + legend)
     figure = _new_figure((width, height), theme, pyplot)
     layout = Layout(figure, [], (MARGIN / width, legend / height))
 

@@ -43,7 +43,7 @@ WIDEST = 0.12
 SHORT_SPAN = 0.2
 """The span is 1, or what 99.9% of the predictions use, where that is shorter and at 0 or at 1."""
 FEW_VALUES, ROWS_EACH = 24, 4
-"""Predictors that emit at most so many values, each for so many rows on average, have no curve but points."""
+"""Predictors that emit at most so many values, most for so many rows, have no curve but points."""
 REACH = 5.0
 """Bandwidths beyond which a Gaussian is left out: 6e-7 of its mass."""
 CELLS_PER_BANDWIDTH, MOST_CELLS = 48.0, 4096
@@ -420,7 +420,9 @@ def _by_value(points: Points) -> NDArray[np.int64] | None:
     """Index of each row's value, of a predictor that emits few; None of one that emits many."""
     key = np.cumsum(np.diff(points.p, prepend=points.p[0]) > 1e-6, dtype=np.int64)
     count = int(key[-1]) + 1
-    few = count <= FEW_VALUES and (count == 1 or points.n >= ROWS_EACH * count)
+    weight = points.mass.sum(axis=1)
+    rows = np.bincount(key, weight / weight.sum() * points.n)
+    few = count <= FEW_VALUES and (count == 1 or np.median(rows) >= ROWS_EACH)
     return key if few else None
 
 
@@ -440,7 +442,7 @@ def clumps_outside(
         passed = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
         key = (passed * np.clip(points.n // ROWS_EACH, 1, 5)).astype(np.int64)
     if key is None:
-        # Beside a line, half of the rows that the line needs; where all are points, those of a fourfold table.
+        # Beside a line, half of the rows that it needs; where there are only points, fewer.
         fewest = 0.5 * FEWEST_ROWS if curve.drawn.any() else 5.0
         key = np.zeros(bare.size, dtype=np.int64)
         if bare.any():

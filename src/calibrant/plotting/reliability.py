@@ -281,7 +281,7 @@ class ReliabilityDiagram(Diagram):
             curve = weighted_line(ax, x, values["observed"], share, **style.of_line())
             drawn["curve"] = [curve]
             look.pop("label", None)
-        if of.prediction.size:
+        if of.prediction.size and not (continuous and style.beside_others):
             low, high = (of.low, of.high) if self.bands else (of.observed, of.observed)
             size = 14.0 + 26.0 * np.sqrt(of.rows / of.rows.max())
             drawn["points"] = points(ax, of.prediction, of.observed, low, high, size=size, **look)
