@@ -23,7 +23,6 @@ __all__ = [
     "attributes",
     "band",
     "bars",
-    "diagonal",
     "display_name",
     "drawn_points",
     "histogram",
@@ -31,6 +30,7 @@ __all__ = [
     "next_color",
     "points",
     "require_axes",
+    "straight",
     "theme_of",
     "weighted_line",
 ]
@@ -188,10 +188,10 @@ def bars(ax: Any, x: Floats, low: Floats, high: Floats, width: float, **style: A
     return band(ax, ends, np.repeat(low, 3), np.repeat(high, 3), **style)
 
 
-def diagonal(ax: Any, theme: Theme, **style: Any) -> Any:
-    """The line of perfect calibration."""
+def straight(ax: Any, theme: Theme, y: Any = (0.0, 1.0), x: Any = (0.0, 1.0), **style: Any) -> Any:
+    """Straight line to compare with: by default the diagonal, of perfect calibration."""
     settings = {"color": theme.reference, "linewidth": 1.0, "zorder": 2, **style}
-    return line(ax, [0.0, 1.0], [0.0, 1.0], **settings)
+    return line(ax, x, y, **settings)
 
 
 def histogram(
@@ -258,12 +258,12 @@ def attributes(ax: Any, theme: Theme, rate: float) -> dict[str, list[Any]]:
         alpha=0.18,
         zorder=0.5,
     )
-    thin = {"color": theme.reference, "linewidth": 0.8, "zorder": 1.5}
+    thin: dict[str, Any] = {"linewidth": 0.8, "zorder": 1.5}
     return {
         "skill": [skill],
-        "no_skill": [line(ax, x, half, linestyle=":", **thin)],
+        "no_skill": [straight(ax, theme, half[[0, 2]], linestyle=":", **thin)],
         "climatology": [
-            line(ax, [0.0, 1.0], [rate, rate], linestyle="--", **thin),
-            line(ax, [rate, rate], [0.0, 1.0], linestyle="--", **thin),
+            straight(ax, theme, (rate, rate), linestyle="--", **thin),
+            straight(ax, theme, x=(rate, rate), linestyle="--", **thin),
         ],
     }

@@ -50,6 +50,8 @@ class BinnedDiagram(Diagram):
     ([0.0, 0.5, 1.0], [0.0, 1.0])
     """
 
+    scalars = ("ece", "strategy", "confidence", "n", "dropped")
+
     edges: Floats
     bins: Clumps
     ece: float
@@ -71,9 +73,7 @@ class BinnedDiagram(Diagram):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON; NaN becomes None."""
-        names = ("ece", "strategy", "confidence", "n", "dropped")
-        values = {name: getattr(self, name) for name in names}
-        return dict(plain({"kind": "binned", **values, "bins": self.columns()}))
+        return dict(plain({"kind": "binned", **self.numbers(), "bins": self.columns()}))
 
     @property
     def limits(self) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from calibrant.data.points import as_points
 from calibrant.data.rows import InputOptions
 from calibrant.measures.cumulative import cumulative_differences
 from calibrant.measures.result_record import rows_text
-from calibrant.plotting.artists import band, line
+from calibrant.plotting.artists import band, line, straight
 from calibrant.plotting.diagram import Diagram, Style, shared
 from calibrant.plotting.frame import Frame, legend_of
 
@@ -61,6 +61,7 @@ class CumulativeDiagram(Diagram):
 
     kind = "cumulative"
     table = ("fraction", "difference", "prediction", "consistency")
+    scalars = ("p_value", "confidence", "n", "dropped")
 
     fraction: Floats
     difference: Floats
@@ -84,8 +85,7 @@ class CumulativeDiagram(Diagram):
 
     def numbers(self) -> dict[str, Any]:
         """ECCE and its significance."""
-        values = {"ecce_mad": self.largest, "ecce_range": self.range, "p_value": self.p_value}
-        return {**values, "confidence": self.confidence, "n": self.n, "dropped": self.dropped}
+        return {"ecce_mad": self.largest, "ecce_range": self.range, **super().numbers()}
 
     def frame(self) -> Frame:
         """Shares of rows, and sums as large as the curve or its band."""
@@ -96,7 +96,6 @@ class CumulativeDiagram(Diagram):
             subtitle=f"n = {self.n:,}",
             xlabel="Share of rows, lowest prediction first",
             ylabel="Cumulative observed − predicted",
-            xlim=(-0.02, 1.02),
             ylim=(-reach, reach),
             legend=legend_of(
                 "curve", self.confidence, text="This model: falling where predictions are too high"
@@ -112,10 +111,7 @@ class CumulativeDiagram(Diagram):
         drawn: dict[str, list[Any]] = {}
         if not style.beside_others:
             drawn["consistency_band"] = [band(ax, x, -reach, reach, **style.of_reference)]
-            level = line(
-                ax, [0.0, 1.0], [0.0, 0.0], color=style.theme.reference, linewidth=1.0, zorder=2
-            )
-            drawn["diagonal"] = [shared(level)]
+            drawn["diagonal"] = [shared(straight(ax, style.theme, (0, 0)))]
         curve = line(ax, x, self.difference[kept], **style.of_line(1.5))
         return {**drawn, "curve": [curve]}
 

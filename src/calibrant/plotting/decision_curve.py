@@ -14,7 +14,7 @@ from calibrant.data.rows import InputOptions
 from calibrant.decisions.net_benefit import NetBenefit, net_benefit
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
-from calibrant.plotting.artists import band, line
+from calibrant.plotting.artists import band, line, straight
 from calibrant.plotting.diagram import Diagram, Style, shared
 from calibrant.plotting.frame import Frame
 from calibrant.recalibration.learned_map import Recalibrator
@@ -40,7 +40,7 @@ class DecisionCurve(Diagram):
         Every curve and band, by name.
     """
 
-    counted = "benefit"
+    kind, source, scalars = "decision-curve", "benefit", ("label",)
 
     benefit: NetBenefit
 
@@ -65,10 +65,6 @@ class DecisionCurve(Diagram):
         """Every curve and band, by name."""
         return {name: getattr(self.benefit, name) for name in COLUMNS}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for JSON."""
-        return {"kind": "decision-curve", "label": self.label, **self.benefit.to_dict()}
-
     def frame(self) -> Frame:
         """Thresholds, and net benefit up to the event rate."""
         rate = max(self.benefit.rate, SMALLEST_RATE)
@@ -83,7 +79,6 @@ class DecisionCurve(Diagram):
             subtitle=f"n = {self.benefit.n:,}",
             xlabel="Threshold probability",
             ylabel="Net benefit",
-            xlim=(-0.02, 1.02),
             ylim=(-0.275 * rate, 1.4 * rate),
             legend=legend,
             muted="no loss" in label,
@@ -100,31 +95,15 @@ class DecisionCurve(Diagram):
 
         drawn: dict[str, list[Any]] = {}
         if not style.beside_others:
-            none = line(ax, x, np.zeros_like(x), color=theme.reference, linewidth=1.0, zorder=1.5)
-            every = line(
-                ax,
-                x,
-                above(of.treat_all),
-                color=theme.reference,
-                linewidth=1.4,
-                linestyle=":",
-                zorder=2,
-            )
-            drawn |= {"treat_none": [shared(none)], "treat_all": [every]}
+            dotted: dict[str, Any] = {"linewidth": 1.4, "linestyle": ":"}
+            drawn["treat_none"] = [shared(straight(ax, theme, (0, 0), x[[0, -1]], zorder=1.5))]
+            drawn["treat_all"] = [straight(ax, theme, above(of.treat_all), x, **dotted)]
         low = np.maximum(of.low, bottom)
         drawn["confidence_band"] = [band(ax, x, low, np.maximum(of.high, low), **style.of_band)]
         drawn["curve"] = [line(ax, x, above(of.value), **style.of_line(1.8))]
         if np.isfinite(of.recalibrated).any() and not style.beside_others:
-            other = line(
-                ax,
-                x,
-                above(of.recalibrated),
-                color=theme.accent,
-                linewidth=1.4,
-                linestyle="--",
-                zorder=2.8,
-            )
-            drawn["recalibrated"] = [other]
+            dashed = {"color": theme.accent, "linewidth": 1.4, "linestyle": "--", "zorder": 2.8}
+            drawn["recalibrated"] = [line(ax, x, above(of.recalibrated), **dashed)]
         return drawn
 
 

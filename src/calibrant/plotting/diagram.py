@@ -18,11 +18,11 @@ from calibrant.errors import InputError
 from calibrant.measures.result_record import Record, frame_of, plain, rows_text
 from calibrant.plotting.artists import (
     attributes,
-    diagonal,
     display_name,
     histogram,
     next_color,
     require_axes,
+    straight,
     theme_of,
 )
 from calibrant.plotting.frame import (
@@ -209,8 +209,10 @@ class Diagram(Picture, Record):
     assessment: Any = None
     verdict: Any = Verdict("", "", True)
     """What was found, where the diagram has a test."""
-    counted: ClassVar[str] = ""
-    """Attribute that knows the number of rows, if it is not the diagram."""
+    scalars: ClassVar[tuple[str, ...]] = ()
+    """Attributes that are no columns."""
+    source: ClassVar[str] = ""
+    """Attribute with the result that is drawn, where that knows all numbers."""
 
     @property
     @abstractmethod
@@ -231,7 +233,7 @@ class Diagram(Picture, Record):
         """Draw on axes; the artists by what they show."""
 
     def __repr__(self) -> str:
-        counted: Any = getattr(self, self.counted) if self.counted else self
+        counted: Any = getattr(self, self.source) if self.source else self
         rows = rows_text(counted.n, counted.dropped)
         return f"{type(self).__name__}({self.label}, {rows})"
 
@@ -241,11 +243,14 @@ class Diagram(Picture, Record):
 
     def numbers(self) -> dict[str, Any]:
         """All that is not a column."""
-        raise NotImplementedError
+        return {name: getattr(self, name) for name in self.scalars}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON; NaN becomes None."""
-        return dict(plain({"kind": self.kind, **self.numbers(), "curve": self.columns()}))
+        all_of_it = {"curve": self.columns()}
+        if self.source:
+            all_of_it = getattr(self, self.source).to_dict()
+        return dict(plain({"kind": self.kind, **self.numbers(), **all_of_it}))
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The columns as a data frame.
@@ -391,7 +396,7 @@ def reference(
     ax: Any, style: Style, rows: tuple[Any, Any], limits: tuple[float, float], rate: float | None
 ) -> dict[str, list[Any]]:
     """Diagonal, histogram and, given an event rate, the lines of skill: what diagrams share."""
-    drawn = {"diagonal": [shared(diagonal(ax, style.theme))]}
+    drawn = {"diagonal": [shared(straight(ax, style.theme))]}
     if rate is not None:
         drawn |= attributes(ax, style.theme, rate)
     if rows[0].size:

@@ -19,7 +19,7 @@ from calibrant.inference.correction import adjusted_p_values
 from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.scan import ReadingOptions, sketches_of_classes
 from calibrant.measures.result_record import frame_of
-from calibrant.plotting.artists import diagonal, display_name
+from calibrant.plotting.artists import display_name, straight
 from calibrant.plotting.diagram import (
     Diagram,
     Look,
@@ -239,7 +239,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             settings = {"color": color, **style, **colors.get(name, {})}
             members.append((diagram, Style(chosen, **settings, beside_others=overlaid)))
         if overlaid and frames[0].square:
-            diagonal(arranged.panels[0][0], chosen)
+            straight(arranged.panels[0][0], chosen)
         panels = [members] if layout == "overlay" else [[one] for one in members]
         plots = dict(zip(every, draw(arranged, panels), strict=True))
         artists: Mapping[str, list[Any]] = {name: [plot.main] for name, plot in plots.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ __all__ = ["ForestPlot", "GapPlot", "forest_plot", "gap_plot"]
 
 Floats = NDArray[np.float64]
 
+LONGEST = 48
+"""Characters of a name."""
 MOST_NAMED = 40
 """Lines that fit a page; of more, the first ones are drawn and the axis label says so."""
 
@@ -83,23 +85,18 @@ class ForestPlot(Diagram):
 
     def frame(self) -> Frame:
         """One named line for each group, and an axis of SmoothECE."""
-        count = min(len(self.names), MOST_NAMED)
-        which = f" (first {count} of {len(self.names)})" if count < len(self.names) else ""
-        top = max(float(self.high[:count].max()), float(self.floor[:count].max()), 1e-6)
-        share = f"{100 * self.confidence:g}%"
-        legend = {"floor": "Noise floor: mean of calibrated predictions"}
-        for key, text in (("calibrated", "No miscalibration detected"), ("off", "Miscalibrated")):
-            if (self.miscalibrated[:count] == (key == "off")).any():
-                legend[key] = f"{text}, with {share} interval"
-        return Frame(
+        share = f"{100 * self.confidence:g}% interval"
+        return _frame(
+            self.names,
+            [np.zeros(1), self.high, self.floor],
+            self.miscalibrated,
             title=self.label[0].upper() + self.label[1:],
-            subtitle="",
-            xlabel=f"SmoothECE{which}",
-            ylabel="",
-            xlim=(-0.02 * top, 1.06 * top),
-            ylim=(-0.6, count - 0.4),
-            legend=legend,
-            names=tuple(display_name(name, 32) for name in self.names[:count])[::-1],
+            xlabel="SmoothECE",
+            legend={
+                "floor": "Noise floor: mean of calibrated predictions",
+                "calibrated": f"No miscalibration detected, with {share}",
+                "off": f"Miscalibrated, with {share}",
+            },
         )
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
@@ -130,6 +127,8 @@ class GapPlot(Diagram):
         What `find_groups` gave.
     """
 
+    kind, source = "gaps", "found"
+
     found: FoundGroups
 
     @property
@@ -145,49 +144,62 @@ class GapPlot(Diagram):
         names = ("label", "gap", "low", "high", "detectable", "p_value", "n")
         return {name: np.array([getattr(one, name) for one in self.found]) for name in names}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for JSON."""
-        return {"kind": "gaps", **self.found.to_dict()}
-
     def frame(self) -> Frame:
         """One named line for each group, and an axis of gaps."""
-        groups = self.found[:MOST_NAMED]
-        which = (
-            f" (first {len(groups)} of {len(self.found)})" if len(groups) < len(self.found) else ""
-        )
-        ends = [0.0, *(one.low for one in groups), *(one.high for one in groups)]
-        room = 0.06 * max(max(ends) - min(ends), 1e-6)
-        share = f"{100 * self.found.confidence:g}%"
-        legend = {"detectable": "Gap that would have been found with a probability below 80%"}
-        for key, text in (("calibrated", "No gap detected"), ("off", "Gap")):
-            if any((one in self.found.shown) == (key == "off") for one in groups):
-                legend[key] = f"{text}, with simultaneous {share} interval"
-        return Frame(
+        columns, share = self.columns(), f"simultaneous {100 * self.found.confidence:g}% interval"
+        return _frame(
+            columns["label"].tolist(),
+            [np.zeros(1), columns["low"], columns["high"]],
+            self._shown(),
             title=self.label,
             subtitle=p_equation(self.found.p_value),
-            xlabel=f"Event rate less mean prediction{which}",
-            ylabel="",
-            xlim=(min(ends) - room, max(ends) + room),
-            ylim=(-0.6, len(groups) - 0.4),
-            legend=legend,
-            names=tuple(display_name(one.label, 48) for one in groups)[::-1],
+            xlabel="Event rate less mean prediction",
+            legend={
+                "detectable": "Gap that would have been found with a probability below 80%",
+                "calibrated": f"No gap detected, with {share}",
+                "off": f"Gap, with {share}",
+            },
         )
+
+    def _shown(self) -> NDArray[np.bool_]:
+        return np.array([one in self.found.shown for one in self.found])
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
         """Gaps too small to be found as bars, and every gap with its interval."""
-        groups = self.found[:MOST_NAMED]
-        gap, low, high, seen = (
-            np.array([getattr(one, name) for one in groups])
-            for name in ("gap", "low", "high", "detectable")
-        )
-        y = np.arange(len(groups), dtype=np.float64)[::-1]
+        columns = {name: values[:MOST_NAMED] for name, values in self.columns().items()}
+        seen, ends = columns["detectable"], self.frame().xlim
+        y = np.arange(seen.size, dtype=np.float64)[::-1]
         grey = {"color": style.theme.reference, "alpha": style.theme.reference_alpha}
-        low_end, high_end = self.frame().xlim
-        bars = ax.hlines(
-            y, np.maximum(-seen, low_end), np.minimum(seen, high_end), linewidth=7, **grey
-        )
-        shown = np.array([one in self.found.shown for one in groups])
-        return {"detectable": [bars], **_intervals(ax, style, y, gap, low, high, shown)}
+        bars = ax.hlines(y, *np.clip([-seen, seen], *ends), linewidth=7, **grey)
+        gap, low, high = columns["gap"], columns["low"], columns["high"]
+        return {"detectable": [bars], **_intervals(ax, style, y, gap, low, high, self._shown())}
+
+
+def _frame(
+    names: Sequence[str],
+    ends: Sequence[Floats],
+    off: NDArray[np.bool_],
+    *,
+    legend: dict[str, str],
+    xlabel: str,
+    **texts: Any,
+) -> Frame:
+    """Frame of the first lines that fit, wide enough for their ends; legend of the kinds that there are."""
+    count = min(len(names), MOST_NAMED)
+    if count < len(names):
+        xlabel += f" (first {count} of {len(names)})"
+    shown = np.concatenate([one[:count] for one in ends])
+    room = 0.04 * max(float(np.ptp(shown)), 1e-6)
+    absent = {"off"} if not off[:count].any() else {"calibrated"} if off[:count].all() else set()
+    return Frame(
+        **texts,
+        xlabel=xlabel,
+        ylabel="",
+        xlim=(float(shown.min()) - room, float(shown.max()) + room),
+        ylim=(-0.6, count - 0.4),
+        legend={key: text for key, text in legend.items() if key not in absent},
+        names=tuple(display_name(name, LONGEST) for name in names[:count])[::-1],
+    )
 
 
 def _intervals(

@@ -58,6 +58,8 @@ SHORTEST_AXES = 0.2
 ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 FRAMES = ("title", "subtitle", "xlabel", "ylabel", "xlim", "ylim", "legend")
 """Texts, limits and legend of a new figure that may be asked for."""
+UNIT = (-0.02, 1.02)
+"""Limits of probabilities."""
 PREDICTED, OBSERVED = "Predicted probability", "Observed frequency"
 
 
@@ -82,11 +84,11 @@ class Frame:
     """
 
     title: str
-    subtitle: str
     xlabel: str
     ylabel: str
-    xlim: tuple[float, float]
-    ylim: tuple[float, float]
+    subtitle: str = ""
+    xlim: tuple[float, float] = UNIT
+    ylim: tuple[float, float] = UNIT
     legend: Mapping[str, str] = field(default_factory=dict)
     muted: bool = False
     square: bool = False

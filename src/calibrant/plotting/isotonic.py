@@ -62,6 +62,10 @@ class IsotonicDiagram(Diagram):
 
     kind = "isotonic"
     table = ("prediction", "regression", "rows")
+    scalars = (
+        *("miscalibration", "discrimination", "uncertainty"),
+        *("confidence", "resamples", "seed", "n", "dropped"),
+    )
 
     prediction: Floats
     regression: Floats
@@ -91,11 +95,9 @@ class IsotonicDiagram(Diagram):
 
     def numbers(self) -> dict[str, Any]:
         """The parts of the Brier score, and the consistency band."""
-        names = ["miscalibration", "discrimination", "uncertainty"]
-        names += ["confidence", "resamples", "seed", "n", "dropped"]
         low, high = self.consistency_low, self.consistency_high
         band = {"prediction": self.consistency_at, "low": low, "high": high}
-        return {**{name: getattr(self, name) for name in names}, "consistency": band}
+        return {**super().numbers(), "consistency": band}
 
     @property
     def limits(self) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from calibrant._format import p_equation
 from calibrant.errors import InputError, show_value
 from calibrant.outcomes.distributions import DistributionAssessment
 from calibrant.outcomes.quantiles import QuantileAssessment
-from calibrant.plotting.artists import band, diagonal, line, points
+from calibrant.plotting.artists import band, line, points, straight
 from calibrant.plotting.diagram import Diagram, Style, shared
 from calibrant.plotting.frame import Frame
 
@@ -34,6 +34,8 @@ class QuantileDiagram(Diagram):
         the forecast (isotonic regression) against the forecast of this level.
     """
 
+    kind, source = "quantiles", "found"
+
     found: QuantileAssessment
     level: float | None = None
 
@@ -54,9 +56,9 @@ class QuantileDiagram(Diagram):
         one = next(one for one in self.found.levels if one.level == self.level)
         return {"forecast": one.forecast, "recalibrated": one.recalibrated}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for JSON."""
-        return {"kind": "quantiles", "shown_level": self.level, **self.found.to_dict()}
+    def numbers(self) -> dict[str, Any]:
+        """The level that is shown."""
+        return {"shown_level": self.level}
 
     def frame(self) -> Frame:
         """Shares of outcomes, or values of forecasts and outcomes, on both axes."""
@@ -71,8 +73,6 @@ class QuantileDiagram(Diagram):
                 **texts,
                 xlabel="Level",
                 ylabel="Observed coverage",
-                xlim=(-0.02, 1.02),
-                ylim=(-0.02, 1.02),
                 legend={"points": "This model", "diagonal": "Calibrated"},
             )
         low, high = self._limits()
@@ -96,11 +96,7 @@ class QuantileDiagram(Diagram):
         drawn: dict[str, list[Any]] = {}
         ends = (0.0, 1.0) if self.level is None else self._limits()
         if not style.beside_others:
-            plain = {"color": style.theme.reference, "linewidth": 1.0, "zorder": 2}
-            equal = (
-                diagonal(ax, style.theme) if ends == (0.0, 1.0) else line(ax, ends, ends, **plain)
-            )
-            drawn["diagonal"] = [shared(equal)]
+            drawn["diagonal"] = [shared(straight(ax, style.theme, ends, ends))]
         x, y, *interval = self.columns().values()
         if self.level is None:
             drawn["points"] = points(ax, x, y, *interval, **style.of_point)
@@ -119,6 +115,8 @@ class PITDiagram(Diagram):
         Bins and band.
     """
 
+    kind, source = "pit", "found"
+
     found: DistributionAssessment
 
     @property
@@ -135,10 +133,6 @@ class PITDiagram(Diagram):
         left = np.arange(found.histogram.size) / found.histogram.size
         return {"pit": left, "frequency": found.histogram, "low": found.low, "high": found.high}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, for JSON."""
-        return {"kind": "pit", **self.found.to_dict()}
-
     def frame(self) -> Frame:
         """Relative frequency of the transform from 0 to 1."""
         title = self.found.verdict.partition("; ")[2] or "No miscalibration detected"
@@ -148,7 +142,6 @@ class PITDiagram(Diagram):
             subtitle=f"{self.label}, n = {self.found.n:,}",
             xlabel="Probability integral transform",
             ylabel="Relative frequency",
-            xlim=(-0.02, 1.02),
             ylim=(0.0, 1.08 * top),
             legend={"histogram": "This model", "consistency_band": "Calibrated, by chance"},
             muted=not self.found.miscalibrated,
@@ -172,8 +165,7 @@ class PITDiagram(Diagram):
             x = np.repeat(edges, 2)[1:-1]
             ends = (np.repeat(found.low, 2), np.repeat(found.high, 2))
             drawn["consistency_band"] = [band(ax, x, *ends, **style.of_reference | {"zorder": 2.5})]
-            even = {"color": style.theme.reference, "linewidth": 1.0, "zorder": 2.6}
-            drawn["diagonal"] = [shared(line(ax, [0.0, 1.0], [1.0, 1.0], **even))]
+            drawn["diagonal"] = [shared(straight(ax, style.theme, (1, 1), zorder=2.6))]
         return drawn
 
 

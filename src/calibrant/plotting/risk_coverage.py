@@ -14,7 +14,8 @@ from calibrant.data.rows import InputOptions
 from calibrant.decisions.certify import OperatingPoint
 from calibrant.decisions.selective import Selective, selective
 from calibrant.errors import InputError, show_value
-from calibrant.plotting.artists import band, line
+from calibrant.measures.result_record import plain
+from calibrant.plotting.artists import band, line, straight
 from calibrant.plotting.diagram import Diagram, Style, shared
 from calibrant.plotting.frame import Frame
 
@@ -41,7 +42,7 @@ class RiskCoverageDiagram(Diagram):
     True
     """
 
-    counted = "selective"
+    kind, source = "risk-coverage", "selective"
 
     selective: Selective
     point: OperatingPoint | None = None
@@ -58,8 +59,7 @@ class RiskCoverageDiagram(Diagram):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
-        point = None if self.point is None else self.point.to_dict()
-        return {"kind": "risk-coverage", **self.selective.to_dict(), "point": point}
+        return {**super().to_dict(), "point": plain(self.point)}
 
     def frame(self) -> Frame:
         """Shares of answers given and of wrong ones among them."""
@@ -76,7 +76,6 @@ class RiskCoverageDiagram(Diagram):
             subtitle=f"n = {self.selective.n:,}{note}",
             xlabel="Coverage: share of cases answered",
             ylabel="Risk: share of answers wrong",
-            xlim=(-0.02, 1.02),
             ylim=(-0.04 * top, min(1.15 * top, 1.04)),
             legend=legend,
         )
@@ -86,21 +85,16 @@ class RiskCoverageDiagram(Diagram):
         curve, risk, theme = self.selective.curve, self.selective.risk, style.theme
         drawn: dict[str, list[Any]] = {}
         if not style.beside_others:
-            level = line(
-                ax, [0.0, 1.0], [risk, risk], color=theme.reference, linewidth=1.0, zorder=2
-            )
-            drawn["diagonal"] = [shared(level)]
+            drawn["diagonal"] = [shared(straight(ax, theme, (risk, risk)))]
         if self.bands:
             drawn["confidence_band"] = [
                 band(ax, curve.coverage, curve.low, curve.high, **style.of_band)
             ]
         drawn["curve"] = [line(ax, curve.coverage, curve.risk, **style.of_line(1.8))]
         if self.point is not None:
-            at, top = [self.point.coverage] * 2, self.point.risk_bound
-            mark = line(
-                ax, at, [0.0, top], color=theme.accent, linewidth=1.4, linestyle="--", zorder=2.8
-            )
-            drawn["point"] = [mark]
+            at, top = self.point.coverage, self.point.risk_bound
+            dashed = {"color": theme.accent, "linewidth": 1.4, "linestyle": "--", "zorder": 2.8}
+            drawn["point"] = [straight(ax, theme, (0, top), (at, at), **dashed)]
         return drawn
 
 

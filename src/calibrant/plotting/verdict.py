@@ -18,8 +18,6 @@ NOTABLE = 1.25
 """Ratio nearer to 1 than which the range of the error says more."""
 SLIGHT, SLIGHT_SHARE = 0.01, 0.1
 """Upper ends of intervals, as they are and as a share of the rarer outcome, of errors that hardly matter."""
-BOTH, SMALLER = 0.75, 0.25
-"""Share of the error in two ranges of opposite sign, and in the smaller one, that makes a slope."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,6 @@ def verdict_of(assessment: Assessment) -> Verdict:
         return Verdict(sentence, "no miscalibration detected", False)
     sentence, short = (
         _CONFIDENCE.get(assessment.direction.label)
-        or _slope(assessment)
         or _one_side(assessment)
         or _ranges(assessment.direction.regions)
     )
@@ -90,22 +87,6 @@ def number_text(value: float) -> str:
     if value < 1e-9:
         return "0"
     return f"{value:.3f}" if value >= 0.01 else f"{value:.4f}" if value >= 0.001 else f"{value:.1g}"
-
-
-def _slope(assessment: Assessment) -> tuple[str, str] | None:
-    """Two ranges of opposite sign that hold most of the error."""
-    regions = assessment.direction.regions
-    if len(regions) < 2 or regions[0].gap * regions[1].gap >= 0.0:
-        return None
-    if regions[0].share + regions[1].share < BOTH or regions[1].share < SMALLER:
-        return None
-    above = max(regions[:2], key=lambda region: region.low)
-    steep = above.gap > 0.0
-    first, last = ("low", "high") if steep else ("high", "low")
-    return (
-        f"Low predictions are too {first}, high ones too {last}",
-        f"low ones too {first}, high ones too {last}",
-    )
 
 
 def _one_side(assessment: Assessment) -> tuple[str, str] | None:
