@@ -7,8 +7,6 @@ python -m bench.measures --reduced    # n = 100,000
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,12 +14,15 @@ from scipy.optimize import linprog
 
 from bench import pages
 from bench.peers import agreement
+from bench.speed import by_turns
 from calibrant.data.scales import as_scale
 from calibrant.measures.catalogue import measure_all
 from calibrant.measures.distance import distance_to_calibration
 from calibrant.measures.kernel import kernel_calibration_error, squared_kernel_calibration_error
 from calibrant.measures.weak_error import weak_calibration_error
 
+LIMITS = {"wCE": 3, "wCE, logit": 3, "kCE": 5}
+"""Stable argsorts of the same predictions that a measure may cost."""
 SCALES = ("probability", "logit", "logit/4", "boosting")
 
 
@@ -29,17 +30,6 @@ def sample(n: int, power: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.nd
     rng = np.random.default_rng(seed)
     p = rng.random(n)
     return (rng.random(n) < p**power).astype(float), p
-
-
-def best_of(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Least seconds of each, taken by turns so that a busy machine is busy for all."""
-    least = dict.fromkeys(works, np.inf)
-    for _ in range(repeats):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            least[name] = min(least[name], time.perf_counter() - start)
-    return least
 
 
 def worst_difference_from_programs(inputs: int = 1000) -> float:
@@ -83,23 +73,15 @@ def distances() -> list[list[str]]:
 def sorted_measures(n: int) -> list[list[str]]:
     """What a measure costs in stable argsorts of the same predictions, public call and all."""
     y, p = sample(n)
-    took = best_of(
-        {
-            "argsort": lambda: np.argsort(p, kind="stable"),
-            "wCE": lambda: weak_calibration_error(y, p),
-            "wCE, logit": lambda: weak_calibration_error(y, p, scale="logit"),
-            "kCE": lambda: kernel_calibration_error(y, p),
-        },
-        7,
+    sort, *costs = by_turns(
+        lambda: np.argsort(p, kind="stable"),
+        lambda: weak_calibration_error(y, p),
+        lambda: weak_calibration_error(y, p, scale="logit"),
+        lambda: kernel_calibration_error(y, p),
     )
-    limits = {"wCE": 3, "wCE, logit": 3, "kCE": 5}
     return [
-        [
-            f"{name} at n = {n:,}, in stable argsorts",
-            f"{took[name] / took['argsort']:.2f}",
-            f"< {most}",
-        ]
-        for name, most in limits.items()
+        [f"{name} at n = {n:,}, in stable argsorts", f"{cost / sort:.2f}", f"< {most}"]
+        for (name, most), cost in zip(LIMITS.items(), costs, strict=True)
     ]
 
 
