@@ -6,7 +6,6 @@ python -m bench.groups    # about half an hour on one core
 from __future__ import annotations
 
 import argparse
-import itertools
 import multiprocessing
 import resource
 import sys
@@ -29,7 +28,7 @@ Check = tuple[str, str, str, bool]
 
 RUNS = {"samples": 400, "null": 500, "means": 200, "rows": 1_000_000}
 REDUCED_RUNS = {"samples": 20, "null": 20, "means": 20, "rows": 20_000}
-QUANTILES, TESTS = (0.05, 0.25, 0.5, 0.75, 0.95), ("quantiles", "distributions")
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def table_of(rng: np.random.Generator, n: int, columns: int) -> dict[str, Any]:
@@ -65,11 +64,10 @@ NULLS: dict[str, tuple[tuple[float, float], int, Callable[..., dict[str, Any]]]]
     "4 columns, Beta(2, 3)": ((2, 3), 2000, lambda rng, p: table_of(rng, p.size, 4)),
     "4 columns, Beta(1, 30)": ((1, 30), 2000, lambda rng, p: table_of(rng, p.size, 4)),
     "4 columns, Beta(30, 1)": ((30, 1), 2000, lambda rng, p: table_of(rng, p.size, 4)),
-    "8 columns, Beta(1, 300)": ((1, 300), 10_000, lambda rng, p: table_of(rng, p.size, 8)),
+    "6 columns, Beta(1, 300)": ((1, 300), 5000, lambda rng, p: table_of(rng, p.size, 6)),
     "8 columns, Beta(.1, .1)": ((0.1, 0.1), 1000, lambda rng, p: table_of(rng, p.size, 8)),
     "tiny categories, Beta(1, 10)": ((1, 10), 1000, tiny),
     "tiny categories, 200 rows": ((2, 3), 200, tiny),
-    "columns that are the prediction, Beta(1, 5)": ((1, 5), 2000, correlated),
     "columns that are the prediction, Beta(.2, 2)": ((0.2, 2), 1000, correlated),
 }
 """Calibrated samples: the law of predictions, rows and columns."""
@@ -85,6 +83,7 @@ def false_findings(runs: int) -> list[Check]:
             p = rng.beta(*shape, n)
             false += search(columns(rng, p), p, rng.random(n) < p).miscalibrated
         share, error = false / runs, np.sqrt(0.05 * 0.95 / runs)
+        print(f"{name}: {share:.3f}", file=sys.stderr, flush=True)
         asked = f"family-wise error, {runs} calibrated samples of {n:,} rows, {name}"
         found.append((asked, f"{share:.3f}", "≤ .05", share <= 0.05 + 2 * error))
     return found
@@ -255,7 +254,12 @@ def survival(runs: int) -> list[Check]:
 def sizes(runs: int) -> list[Check]:
     """Share of calibrated forecasts that the tests of quantiles and of distributions reject."""
     found = []
-    for kind, n in [*itertools.product(TESTS, (100, 1000)), ("quantiles", 10_000)]:
+    for kind, n in (
+        ("quantiles", 100),
+        ("quantiles", 1000),
+        ("quantiles", 10_000),
+        ("distributions", 100),
+    ):
         rng, rejected = np.random.default_rng(n), 0
         for _ in range(runs):
             mean, noise = rng.normal(size=(2, n))

@@ -51,6 +51,16 @@ def test_calibrated_predictions_have_no_groups_too_often(shape):
     assert false <= 5  # P(Binomial(25, .05) > 5) = .001
 
 
+def test_over_confident_predictions_without_gaps_have_no_groups():
+    """Their residuals vary more than f (1 - f) says, which is no gap of any group."""
+    false = 0
+    for seed in range(10):
+        data, rng = table(seed, 2000)
+        p = rng.beta(0.1, 0.1, 2000)
+        false += search(data, p, rng.random(2000) < 0.5 + 0.4 * (p - 0.5)).miscalibrated
+    assert false <= 2
+
+
 def test_a_planted_pair_is_found_and_not_blamed_on_its_cells_alone():
     data, rng = table(0, 20_000)
     p = rng.uniform(0.2, 0.8, 20_000)

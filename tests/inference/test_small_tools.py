@@ -104,6 +104,15 @@ def test_calibrated_predictions_show_no_bias_too_often(shape):
     assert rejected <= 20
 
 
+def test_a_bias_of_nearly_nothing_has_an_interval_like_others():
+    """Rates of .3 where .1 and .5 were predicted: the residuals vary more than f (1 - f) says."""
+    p, y = np.repeat([0.1, 0.5], 5000), np.tile(np.arange(5000) < 1500, 2)
+    y[4990:4993] = True
+    (one,) = bias_by(np.zeros(10_000), y, p).bins
+    assert one.bias == pytest.approx(0.0003)
+    assert (one.bias - one.low, one.high - one.bias) == pytest.approx((0.0098, 0.0098), rel=0.02)
+
+
 def test_bias_with_weights_that_depend_on_the_outcome():
     """One in ten rows without the event was kept, with weight 10."""
     rejected = 0

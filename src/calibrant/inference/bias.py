@@ -143,16 +143,18 @@ def bias_by(
             sketch = Sketch.from_rows(rows.select(here))
             null = float(null_moments(LabelSums.of(sketch))[0].sum())
         bias = float(w @ (y - p)) / total
+        observed = float(np.sum(w**2 * (y - p - bias) ** 2))
         score = np.copysign(np.inf, bias) if bias else 0.0  # of predictions that are all 0 or 1
         if null > 0.0:
             typical = null / float(w @ chance)  # weight of a row
             sums = np.array([w @ y, total, w @ p, null / typical]) / typical
             events, size, expected, variance = sums
-            rate = (w * chance) @ p / (w @ chance)
-            score = float(binomial_score(events, size, expected, variance, rate))
-        observed = float(np.sum(w**2 * (y - p - bias) ** 2)) / total**2
+            rate, spread = (w * chance) @ p / (w @ chance), np.array(observed / typical**2)
+            score = float(binomial_score(events, size, expected, variance, rate, spread))
         mean = float(w @ p) / total
-        low, high = wilson_interval(bias, mean, score, null / total**2, observed, z)
+        low, high = wilson_interval(
+            bias, mean, score, observed / total**2, float(w @ w) / total**2, z
+        )
         p_value = 2.0 * float(norm.sf(abs(score)))
         bins.append(BiasBin(text, int(here.sum()), mean, mean + bias, bias, low, high, p_value))
     smallest = min(one.p_value for one in bins)
@@ -160,13 +162,20 @@ def bias_by(
 
 
 def binomial_score(
-    events: Floats, rows: Floats, predicted: Floats, variance: Floats, rate: Floats
+    events: Floats,
+    rows: Floats,
+    predicted: Floats,
+    variance: Floats,
+    rate: Floats,
+    observed: Floats,
 ) -> Floats:
     """Normal score of numbers of events, by a shifted binomial law of the same mean, variance and skewness.
 
     Of a sum of unlike Bernoulli outcomes with chances f, that law's rate is the mean of f with the weights
     f (1 - f). A normal law would make few rare events too significant. Outside of the law's support the tail
-    is that of as many alike trials as rows (Hoeffding 1956).
+    is that of as many alike trials as rows (Hoeffding 1956). Where the `observed` variance of the sum is
+    larger than other rates explain, as of over-confident predictions, the score is that much smaller
+    (quasi-binomial; Wedderburn 1974): it is about the mean alone.
     """
     rate = np.clip(rate, 1e-12, 1.0 - 1e-12)
     trials = variance / (rate * (1.0 - rate))
@@ -174,7 +183,10 @@ def binomial_score(
     above = _tail(count, trials, rate, events, rows, predicted)
     below = _tail(trials - count, trials, 1.0 - rate, rows - events, rows, rows - predicted)
     score = norm.isf(np.clip(np.minimum(above, below), 1e-300, 0.5))
-    return np.asarray(np.where(above <= below, score, -score))
+    gap = events - predicted
+    explained = variance + gap * (1.0 - 2.0 * predicted / rows) - gap**2 / rows
+    dispersion = np.maximum(observed / np.maximum(explained, variance), 1.0)
+    return np.asarray(np.where(above <= below, score, -score) / np.sqrt(dispersion))
 
 
 def _tail(
@@ -188,22 +200,19 @@ def _tail(
 
 
 def wilson_interval(
-    bias: float, mean: float, score: float, null: float, observed: float, z: float
+    bias: float, mean: float, score: float, observed: float, unit: float, z: float
 ) -> tuple[float, float]:
     """Interval of the mean residual of predictions with this mean: (bias - m)² = z² v(m) at its ends m.
 
-    v is linear in m: `observed` at the bias, and at 0 the `null` variance, or the one with which the bias has
-    its score, so that the interval leaves 0 exactly where the score is beyond z.
+    v is `observed` at the bias and that of a rate elsewhere, with `unit` = Σw² / (Σw)² in place of 1 / n.
+    Where the interval and the score disagree about 0, the score decides.
     """
-    far = z * float(np.sqrt(max(observed, 0.0)))
-    low, high = bias - far, bias + far
-    if bias != 0.0:
-        near = abs(score) < 0.5 * z
-        null = max(null, (2.0 * bias / z) ** 2) if near else (bias / score) ** 2
-        middle = bias + 0.5 * z * z * (observed - null) / bias
-        root = float(np.sqrt(max(middle**2 - bias**2 + z * z * null, 0.0)))
-        if bias > 0:
-            low, high = middle - root, max(middle + root, high)
-        else:
-            low, high = min(middle - root, low), middle + root
+    skew, curve = 0.5 * z * z * unit * (1.0 - 2.0 * (mean + bias)), 1.0 + z * z * unit
+    root = float(np.sqrt(skew**2 + curve * z * z * observed))
+    low, high = bias + (skew - root) / curve, bias + (skew + root) / curve
+    if abs(score) < z:
+        low, high = min(low, 0.0), max(high, 0.0)
+    elif low <= 0.0 <= high:
+        end = bias * (1.0 - z / abs(score))
+        low, high = (end, high) if bias > 0.0 else (low, end)
     return max(low, -mean), min(high, 1.0 - mean)

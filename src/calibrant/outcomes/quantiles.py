@@ -73,7 +73,7 @@ class QuantileLevel:
     recalibrated: Floats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class QuantileAssessment(Record):
     """Coverage of quantile forecasts at each level, with one test of all levels.
 
@@ -140,19 +140,12 @@ class QuantileAssessment(Record):
 
     def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each level."""
-        return frame_of(
-            [
-                {
-                    "level": one.level,
-                    "coverage": one.coverage,
-                    "low": one.low,
-                    "high": one.high,
-                    **{f"pinball_{name}": value for name, value in vars(one.pinball).items()},
-                }
-                for one in self.levels
-            ],
-            backend,
-        )
+        rows = [
+            {"level": one.level, "coverage": one.coverage, "low": one.low, "high": one.high}
+            | {f"pinball_{name}": value for name, value in vars(one.pinball).items()}
+            for one in self.levels
+        ]
+        return frame_of(rows, backend)
 
 
 def assess(

@@ -166,6 +166,7 @@ class GapPlot(Diagram):
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
         """Gaps too small to be found as bars, and every gap with its interval."""
+        ax.locator_params(axis="x", nbins=6)  # labels with a sign are wide
         columns = {name: values[:MOST_NAMED] for name, values in self.columns().items()}
         seen, ends = columns["detectable"], self.frame().xlim
         y = np.arange(seen.size, dtype=np.float64)[::-1]
