@@ -99,6 +99,12 @@ assess rows.parquet --profile clinical --thresholds a  # --thresholds
 assess rows.parquet --profile weather --grades day  # --grades
 assess rows.parquet --profile credit --hosmer-lemeshow  # --hosmer-lemeshow
 assess rows.parquet --profile dentist  # --profile
+assess rows.parquet --profile clinic  # Did you mean "clinical"?
+assess rows.parquet --correction holms  # Did you mean "holm"?
+recalibrate rows.parquet -o x.json --method isotnic  # Did you mean "isotonic"?
+audit rows.parquet --column nope  # 'nope'
+audit rows.parquet --column day --weight q  # weights
+audit rows.parquet --column day --prob p --prob q  # one column
 assess answers.jsonl --pos-label yes  # `--pos-label`
 assess answers.jsonl --by modell  # Did you mean "model"
 assess answers.jsonl --prob a --prob b  # `--prob`

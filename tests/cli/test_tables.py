@@ -46,7 +46,8 @@ def test_audit_finds_the_pairs(calibrant, table):
         columns=["a", "b"],
     )
     assert document == json.loads(json.dumps(found.to_dict()))
-    assert calibrant("audit", table, "--column", "a", "--column", "b").out.strip() == str(found)
+    named = calibrant("audit", table, "--column", "a,b", "--prob", "p", "--label", "y")
+    assert named.out.strip() == str(found)
 
 
 def test_a_picture_or_a_page(calibrant, table, tmp_path):

@@ -158,21 +158,6 @@ def test_an_error_is_one_message_that_fits(tmp_path) -> None:
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_it_asks_which_column_is_meant(tmp_path) -> None:
-    path = tmp_path / "x.csv"
-    path.write_text("a,b,c\n" + "0.2,0.3,0\n0.7,0.4,1\n" * 20)
-    terminal = Terminal([*COMMAND, "assess", path])
-    assert "has the columns 'a', 'b', 'c'" in terminal.read_until("holds the predictions?")
-    terminal.type("d\n")
-    terminal.read_until("'d' is not one of 'a', 'b', 'c'")
-    terminal.type("b\n")
-    terminal.read_until("holds the outcomes?")
-    terminal.type("c\n")
-    code, shown = terminal.finish()
-    assert code == 0, shown
-    assert "predictions from column 'b' and outcomes from 'c'" in shown
-
-
 def test_ctrl_c_leaves_nothing_half_written(tmp_path) -> None:
     reading, writing = os.pipe()
     target, temporary = tmp_path / "sketch.json", tmp_path / "temporary"

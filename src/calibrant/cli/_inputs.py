@@ -146,18 +146,12 @@ class Source:
         return names
 
     def obvious(self, argument: str, free: Sequence[str]) -> str:
-        """The one free column whose name says so; without one the user is asked, or told what to do."""
+        """The one free column whose name says so."""
         what = "predictions" if argument == "y_prob" else "outcomes"
         named = re.compile(OBVIOUS[argument], re.IGNORECASE)
         fitting = [name for name in free if named.fullmatch(name.strip())]
         if len(fitting) == 1:
             return fitting[0]
-        if sys.stdin.isatty() and sys.stderr.isatty():
-            import click
-
-            note(f"{self.names[0]} has the columns {_quoted(self.columns)}.")
-            question, choice = f"Which one holds the {what}?", click.Choice(self.columns)
-            return str(click.prompt(question, type=choice, show_choices=False, err=True))
         start = class_prefix(free) if argument == "y_prob" and not fitting else ""
         hint = f"Name it with `{argument}=NAME`."
         hint += f" For classes: `--prob '{start}*' --multiclass confidence`." if start else ""
@@ -348,8 +342,7 @@ def read_arrays(
         **asked,
     )
     options |= {} if rows.classes is None else {"classes": rows.classes}
-    if reading.pos_label is not None and not classes and rows.y_true.dtype.kind in "biuf":
-        (options["pos_label"],) = as_numbers([reading.pos_label], "pos_label")
+    options |= {} if classes else reading.event(rows.y_true)
     values = {"y_true": rows.y_true, "sample_weight": rows.sample_weight}
     values["cluster"] = rows.groups.get(columns.cluster)
     values = {name: one for name, one in values.items() if one is not None}
@@ -409,19 +402,15 @@ class Samples:
         return ", ".join(f"{printable(name)} {shown(value)}" for name, value in pairs)
 
 
-def read_columns(
-    files: Sequence[str], names: Mapping[Any, str | None] | None = None
-) -> tuple[Source, dict[Any, Any]]:
-    """Files of rows, and their columns by argument: those that are named, or all by their own names."""
+def read_columns(source: Source, names: Mapping[Any, str | None]) -> dict[Any, Any]:
+    """Columns of rows that are named, by argument."""
     from calibrant.io.rows import read_table
 
-    source = Source.of(files, Reading())
     source.require_rows("this")
-    pairs = dict(zip(source.columns, source.columns, strict=True)) if names is None else names
-    wanted = {argument: name for argument, name in pairs.items() if name is not None}
+    wanted = {argument: name for argument, name in names.items() if name is not None}
     require_columns(wanted.values(), source.columns, source.names[0])
     table = read_table(source.files)
-    return source, {one: table[name].to_numpy() for one, name in wanted.items()}
+    return {one: table[name].to_numpy() for one, name in wanted.items()}
 
 
 def read_samples(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import calibrant as cal
 from calibrant._arguments import CONFIDENCE
-from calibrant.cli.options import verb
+from calibrant.cli.options import Grouping, Measuring, Reading, verb
 from calibrant.cli.output import show_result
+from calibrant.errors import InputError
 
 __all__ = ["audit"]
 
@@ -13,9 +14,8 @@ __all__ = ["audit"]
 @verb("calibrant audit preds.parquet --column age --column sex --column site")
 def audit(
     files: list[str],
+    reading: Reading,
     column: list[str],
-    label: str = "y",
-    prob: str = "p",
     depth: int = 2,
     n_bins: int = 5,
     confidence: float = CONFIDENCE,
@@ -26,11 +26,7 @@ def audit(
     Columns
     -------
     column : NAME
-        A column that may define groups; repeat it for several.
-    label : NAME
-        Column of outcomes, 0 or 1. [y]
-    prob : NAME
-        Column of predictions. [p]
+        A column that may define groups; repeat it, or join names with commas.
 
     Search
     ------
@@ -41,15 +37,23 @@ def audit(
     confidence : SHARE
         Of the simultaneous intervals. [0.95]
     """
-    from calibrant.cli._inputs import read_columns
+    from calibrant.cli._inputs import Columns, Source, read_columns
 
+    source = Source.of(files, reading)
+    source.require_rows("a search for groups")
+    columns = Columns.of(source, Grouping(by=column), Measuring())
+    if reading.weight or len(columns.prob) > 1 or reading.multiclass:
+        raise InputError("a search for groups takes one column of predictions, without weights.")
+    names = (columns.label, *columns.prob, *columns.by)
+    data = read_columns(source, dict(zip(names, names, strict=True)))
     found = cal.find_groups(
-        data=read_columns(files)[1],
-        y_true=label,
-        y_prob=prob,
-        columns=column,
+        data=data,
+        y_true=columns.label,
+        y_prob=columns.prob[0],
+        columns=columns.by,
         depth=depth,
         n_bins=n_bins,
         confidence=confidence,
+        **{**reading.options, **reading.event(data[columns.label])},
     )
     show_result(found, json=json)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
-from calibrant.cli.options import Grouping, Measuring, Picture, Profiling, Reading, verb
+from calibrant.cli.options import app, verb
 from calibrant.cli.output import LONGEST_PATH, printable, write
 from calibrant.errors import InputError
 
@@ -31,10 +32,6 @@ def demo(output: str = "demo") -> None:
     import pyarrow
     import pyarrow.parquet
 
-    from calibrant.cli.assess import assess
-    from calibrant.cli.plot import plot
-    from calibrant.cli.report import report
-
     folder = Path(output)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"`output` must be a folder; {printable(folder, LONGEST_PATH)} is a file.")
@@ -45,15 +42,15 @@ def demo(output: str = "demo") -> None:
     print(INTRODUCTION)
     table = pyarrow.table(_predicted())
     write(predictions, lambda file: pyarrow.parquet.write_table(table, file))
-    shared: Any = ([str(predictions)], Reading(prob=["p"], label="y"), Grouping(by=["model"]))
-    command = f"{printable(predictions, LONGEST_PATH)} --by model"
-    print(f"\n$ calibrant assess {command}", flush=True)
-    assess(*shared, Measuring(), Profiling())
-    print(f"\n$ calibrant plot {command} -o {picture}", flush=True)
-    plot(*shared, Measuring(), Picture(), output=str(picture))
-    print(f"\n$ calibrant report {command} -o {page}", flush=True)
+    rows = [str(predictions), "--by", "model"]
     title = "Is the tumour malignant? Two classifiers"
-    report(*shared, Measuring(), Profiling(), title=title, output=str(page))
+    for words in (
+        ["assess", *rows],
+        ["plot", *rows, "-o", str(picture)],
+        ["report", *rows, "--title", title, "-o", str(page)],
+    ):
+        print(f"\n$ calibrant {printable(shlex.join(words), 3 * LONGEST_PATH)}", flush=True)
+        app(args=words, prog_name="calibrant", standalone_mode=False)
     print(
         f"\nThe diagram:     {picture.resolve()}"
         f"\nThe report:      {page.resolve()}  (open it in a browser)"

@@ -288,6 +288,12 @@ class Reading:
         }
         return {k: one for k, one in given.items() if one not in (None, "binary", "raise")}
 
+    def event(self, labels: Any) -> dict[str, Any]:
+        """The label of the event, as a number where the column holds numbers."""
+        if self.pos_label is None or labels.dtype.kind not in "biuf":
+            return {} if self.pos_label is None else {"pos_label": self.pos_label}
+        return {"pos_label": as_numbers([self.pos_label], "pos_label")[0]}
+
     @property
     def forms(self) -> dict[str, Any]:
         """Forms in which predictions are written: the options of `FORMS` that are set."""
@@ -322,7 +328,10 @@ class Grouping:
     correction: str = "holm"
 
     def __post_init__(self) -> None:
+        from calibrant.inference.correction import require_correction
+
         require_count("max_groups", self.max_groups)
+        require_correction(self.correction)
 
     @property
     def columns(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import calibrant as cal
 from calibrant._arguments import CONFIDENCE
-from calibrant.cli.options import Picture, verb
+from calibrant.cli.options import Picture, Reading, verb
 from calibrant.cli.output import open_in_browser, show_json, show_result, show_text, target, write
 from calibrant.cli.plot import PICTURES
 from calibrant.errors import InputError
@@ -70,9 +70,10 @@ def survival(
         Reliability diagram (.svg, .pdf, .png) or report (.html, .md, .json).
     """
     names: dict[Any, str | None] = {"time": time, "event": event, "risk": risk, "strata": strata}
-    from calibrant.cli._inputs import read_columns
+    from calibrant.cli._inputs import Source, read_columns
 
-    source, columns = read_columns(files, names)
+    source = Source.of(files, Reading())
+    columns = read_columns(source, names)
     settings: dict[str, Any] = {**columns, "horizon": horizon, "cause": cause}
     found = cal.survival.observed_expected(**settings, confidence=confidence)
     rows = cal.survival.at_horizon(**settings)
@@ -119,10 +120,11 @@ def quantiles(
     output : FILE
         Diagram of the coverage (.svg, .pdf, .png) or report (.html, .md, .json).
     """
-    from calibrant.cli._inputs import read_columns
+    from calibrant.cli._inputs import Source, read_columns
 
     levels = _levels(quantile)
-    source, columns = read_columns(files, {"y": label, **levels})
+    source = Source.of(files, Reading())
+    columns = read_columns(source, {"y": label, **levels})
     forecasts = {level: columns[level] for level in levels}
     found = cal.quantiles.assess(columns["y"], forecasts, confidence=confidence)
     show_result(found, json=json)
@@ -171,12 +173,13 @@ def distributions(
     """
     import numpy as np
 
-    from calibrant.cli._inputs import read_columns
+    from calibrant.cli._inputs import Source, read_columns
 
-    source, columns = read_columns(files, {"y": label, "mean": mean, "sd": sd})
+    source = Source.of(files, Reading())
+    columns = read_columns(source, {"y": label, "mean": mean, "sd": sd})
     if samples is not None:
         members = source.predictions(samples, ())
-        ensemble = read_columns(files, dict(zip(members, members, strict=True)))[1]
+        ensemble = read_columns(source, dict(zip(members, members, strict=True)))
         columns["samples"] = np.column_stack([ensemble[name] for name in members])
     found = cal.distributions.assess(**columns, confidence=confidence)
     show_result(found, json=json)
