@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["assess", "assessed", "read_profiled"]
 
 WIDTH = 80
-PROFILE_OPTIONS: dict[str, tuple[str, ...]] = {
-    "clinical": ("thresholds", "hosmer_lemeshow"),
-    "credit": ("grades", "cuts"),
-    "weather": ("climatology",),
-    "llm": (),
-}
-"""Options that one profile takes."""
 
 
 @verb(
@@ -77,16 +71,16 @@ def assess(
     limits = {name: Limit.parsed(text, name) for name, text in given if text is not None}
     samples = read_profiled(files, reading, grouping, measuring, profiling)
     finding = assessed(samples, grouping, measuring, profiling)
-    lines = _lines(finding, samples, sort)
+    groups = _by_name(finding, samples, sort)
     if json:
         show_json(finding.to_dict())
     elif details:
-        for line in lines:
-            text = line.assessment or line.finding
-            show_text(f"{line.name}\n{text}\n" if samples.by else text)
+        for name, group in groups.items():
+            text = group.assessment or group.finding
+            show_text(f"{name}\n{text}\n" if samples.by else text)
     else:
-        _show(finding, lines, grouping, measuring)
-    failed = [code for code in (_judged(n, limit, lines) for n, limit in limits.items()) if code]
+        _show(finding, groups, samples.by, grouping, measuring)
+    failed = [code for code in (_judged(n, limit, groups) for n, limit in limits.items()) if code]
     if failed:
         raise typer.Exit(min(failed))
 
@@ -100,10 +94,11 @@ def read_profiled(
 ) -> Samples:
     """Samples of the files; rows as arrays where a profile is asked for."""
     from calibrant.cli._inputs import Source, read_samples
+    from calibrant.profiles import PROFILES
 
-    for kind, names in PROFILE_OPTIONS.items():
-        for name in names:
-            if getattr(profiling, name) and profiling.profile != kind:
+    for kind, make in PROFILES.items():
+        for name in inspect.signature(make).parameters:
+            if getattr(profiling, name, None) and profiling.profile != kind:
                 raise InputError(f"`{name}` needs `--profile {kind}`.")
     source = Source.of(files, reading)
     rows = None if profiling.profile is None else [profiling.grades, profiling.climatology]
@@ -145,74 +140,74 @@ def assessed(
 
 def _profile(samples: Samples, profiling: Profiling | None, key: tuple[Any, ...]) -> Any:
     """Profile that was asked for, with its columns, and the abstentions of a group."""
-    if profiling is None or profiling.profile not in PROFILE_OPTIONS:
+    from calibrant.profiles import PROFILES
+
+    if profiling is None or profiling.profile not in PROFILES:
         return None if profiling is None else profiling.profile
-    if profiling.profile == "llm":
-        return cal.profiles.llm(abstained=samples.abstained.get(key, 0))
+    make = PROFILES[profiling.profile]
     values: dict[str, Any] = {}
-    for name in PROFILE_OPTIONS[profiling.profile]:
-        value = getattr(profiling, name)
-        if name in ("thresholds", "cuts"):
+    for name in inspect.signature(make).parameters:
+        value = getattr(profiling, name, None)
+        if name == "abstained":
+            value = samples.abstained.get(key, 0)
+        elif name in ("thresholds", "cuts"):
             value = as_numbers(value, name)
         elif name in ("grades", "climatology") and value is not None:
             value = samples.content.columns[value]  # type: ignore[union-attr, index]
         values |= {} if value is None else {name: value}
-    return getattr(cal.profiles, profiling.profile)(**values)
+    return make(**values)
 
 
 def _key(group: GroupAssessment, samples: Samples) -> tuple[Any, ...]:
     return group.key if len(samples.by) > 1 and isinstance(group.key, tuple) else (group.key,)
 
 
-class Line(NamedTuple):
-    """A group in the table: its values, its name in sentences, and what was found."""
+def _by_name(finding: Any, samples: Samples, sort: Any) -> dict[str, GroupAssessment]:
+    """Groups by their names in sentences."""
+    from calibrant.inference.groups import GroupAssessment
 
-    values: str
-    name: str
-    assessment: Assessment | None
-    n: int
-    finding: str
-
-
-def _lines(finding: Any, samples: Samples, sort: Any) -> list[Line]:
     if not samples.by:
-        return [Line("", "all rows", finding, finding.n, finding.finding)]
-    lines = []
-    for group in finding.sorted(sort):
-        values = shown(group.name)
-        name = values if group.stands_for > 1 else samples.named(_key(group, samples))
-        lines.append(Line(values, name, group.assessment, group.n, group.finding))
-    return lines
+        return {"all rows": GroupAssessment((), finding.n, finding)}
+    return {
+        shown(group.name) if group.stands_for > 1 else samples.named(_key(group, samples)): group
+        for group in finding.sorted(sort)
+    }
 
 
-def _show(finding: Any, lines: Sequence[Line], grouping: Grouping, measuring: Measuring) -> None:
-    several = bool(lines[0].values)
-    correction = f" ({grouping.correction})" if len(lines) > 1 else ""
+def _show(
+    finding: Any,
+    groups: Mapping[str, GroupAssessment],
+    by: Sequence[str],
+    grouping: Grouping,
+    measuring: Measuring,
+) -> None:
+    correction = f" ({grouping.correction})" if len(groups) > 1 else ""
     headings = ("rows", "error", "interval", "floor", f"p{correction}", "O/E", "verdict")
-    columns = dict(zip(headings, map(list, zip(*map(_cells, lines), strict=True)), strict=True))
-    by = ", ".join(finding.by) if several else ""
-    found = {line.name: line.assessment for line in lines if line.assessment is not None}
-    wrong = [line.assessment is not None and line.assessment.miscalibrated for line in lines]
+    cells = zip(*map(_cells, groups.values()), strict=True)
+    columns = dict(zip(headings, map(list, cells), strict=True))
+    column = ", ".join(by)
+    found = {name: one.assessment for name, one in groups.items() if one.assessment is not None}
+    wrong = [one.assessment is not None and one.assessment.miscalibrated for one in groups.values()]
     show_table(
-        ({by: [line.values for line in lines]} if several else {}) | columns,
-        text=(by, "verdict"),
+        ({column: [shown(one.name) for one in groups.values()]} if by else {}) | columns,
+        text=(column, "verdict"),
         styles=["bold red" if one else "" for one in wrong],
         caption=f"interval: {100 * measuring.confidence:g}%; floor: noise floor; O/E: observed/expected",
     )
     for name, one in found.items():
         if one.profile is not None:
-            show_text(f"\n{name}\n{one.profile}" if several else one.profile)
-    print("\n" + textwrap.fill(finding.summary if several else f"{finding.verdict}.", WIDTH))
+            show_text(f"\n{name}\n{one.profile}" if by else one.profile)
+    print("\n" + textwrap.fill(finding.summary if by else f"{finding.verdict}.", WIDTH))
     dropped: Counter[str] = Counter()
     for one in found.values():
         dropped.update(one.dropped)
     note_dropped(dropped)
 
 
-def _cells(line: Line) -> tuple[str, ...]:
-    one = line.assessment
+def _cells(group: GroupAssessment) -> tuple[str, ...]:
+    one = group.assessment
     if one is None:
-        return f"{line.n:,}", *("–" * 5), line.finding
+        return f"{group.n:,}", *("–" * 5), group.finding
 
     def short(value: float) -> str:
         return f"{value:.3f}" if value >= 0.0005 else decimals(value, places=3) if value else "0"
@@ -224,7 +219,7 @@ def _cells(line: Line) -> tuple[str, ...]:
         short(one.noise_floor.value),
         p_text(one.p_value_judged, short=True),
         decimals(one.observed_expected.value, places=2),
-        line.finding,
+        group.finding,
     )
 
 
@@ -264,12 +259,12 @@ class Limit:
         return f"{100 * self.value:g}% of the event rate" if self.relative else f"{self.value:g}"
 
 
-def _judged(argument: str, limit: Limit, lines: Sequence[Line]) -> int:
+def _judged(argument: str, limit: Limit, groups: Mapping[str, GroupAssessment]) -> int:
     """Print what a gate found in each group; its exit code, or 0 where it passed."""
     found: dict[str, list[str]] = {"above": [], "below": [], "inconclusive": [], "few": []}
-    for line in lines:
-        at = "few" if line.assessment is None else limit.position(line.assessment)
-        found[at].append(line.name)
+    for name, group in groups.items():
+        at = "few" if group.assessment is None else limit.position(group.assessment)
+        found[at].append(name)
     fails = ("above",) if argument == "fail_above" else ("above", "inconclusive", "few")
     failed = any(found[at] for at in fails)
     text = [f"--{argument.replace('_', '-')} {limit}: {'FAILED' if failed else 'passed'}."]
