@@ -1,9 +1,8 @@
 """The torch metric in a real training loop: seconds per epoch with it and without it.
 
-Run on a machine with torch, torchmetrics and scikit-learn, from the repository's root; nothing compiled of
-calibrant is needed where there is a CUDA device:
+Run on a machine with torch, torchmetrics and scikit-learn, from the repository's root:
 
-    PYTHONPATH=src python3 -m bench.gpu
+    python3 -m bench.gpu
 
 A convolutional network learns handwritten digits (shifted and noisy copies of scikit-learn's). Rounds of
 epochs without a metric, with ours and with torchmetrics' binned one take turns, and each round reads the

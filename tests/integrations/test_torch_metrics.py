@@ -23,7 +23,6 @@ torch = pytest.importorskip("torch", reason="torch could not be started: it is n
 from tests.refusals import refused  # noqa: E402
 
 from calibrant.integrations import torch as metrics  # noqa: E402
-from calibrant.integrations.torch.tables import smooth_ece_of_tables  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,43 +56,6 @@ def test_binary_tables_hold_the_bits_of_numpy(dtype, labels):
     expected = cal.Sketch.from_arrays(y, preds.double().numpy())
     assert metric.sketch() == expected
     assert metric.compute().item() == cal.smooth_ece(expected)
-
-
-@pytest.mark.parametrize("nodes", [1 << 16, 1 << 12])
-def test_the_tables_are_solved_on_a_device_as_by_the_compiled_solver(nodes):
-    """The operations that a GPU is asked for, here on the processor."""
-    rng = np.random.default_rng(0)
-    tables, sketches = [], []
-    for n in (1, 2, 30, 1000, 100_000):
-        u = rng.random(n)
-        tenths, ends = np.round(10 * u) / 10, np.where(rng.random(n) < 0.5, np.round(u), u)
-        rare, one = 0.02 * u**2, np.full(n, 0.5)
-        wave = np.clip(u + 0.1 * np.sin(40 * u), 0, 1)
-        for p, truth in (
-            (u, u),
-            (u, 0.7 * u),
-            (u, wave),
-            (tenths, u),
-            (ends, ends),
-            (rare, rare),
-            (one, one),
-        ):
-            y = (rng.random(n) < truth).astype(np.int64)
-            metric = metrics.BinarySmoothECE(nodes=nodes)
-            metric.update(torch.tensor(p), torch.tensor(y))
-            tables.append(metric)
-            sketches.append(metric.sketch())
-    tables.append(metrics.BinarySmoothECE(nodes=nodes))
-    counts, offsets = (
-        torch.cat([getattr(t, name) for t in tables]) for name in ("counts", "offsets")
-    )
-    values, count, moved = smooth_ece_of_tables(counts, offsets, nodes)
-    assert values[-1].isnan()
-    assert count.tolist() == [*(s.n for s in sketches), 0]
-    assert moved[:-1].max() < 1e-5
-    for value, sketch in zip(values.tolist(), sketches, strict=False):
-        exact = cal.smooth_ece_result(sketch)
-        assert abs(value - exact.value) <= max(1e-9, exact.certificate.total)
 
 
 def test_multiclass_tables_hold_the_bits_of_numpy():

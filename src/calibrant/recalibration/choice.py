@@ -15,7 +15,7 @@ from calibrant.data.sketches import is_summed
 from calibrant.errors import InputError, invalid
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
-from calibrant.measures.result_record import Record
+from calibrant.measures.result_record import Record, frame_of
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.class_map import (
     LEAST_OF_A_CLASS,
@@ -106,6 +106,10 @@ class Choice(Record):
         """Plain values for JSON."""
         table = [candidate.to_dict() for candidate in self.candidates]
         return {"best": self.best, "loss": self.loss, "candidates": table}
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame with a row for each map, best first; see `frame_of` for the backend."""
+        return frame_of([candidate.to_dict() for candidate in self.candidates], backend)
 
     def __repr__(self) -> str:
         return f"Choice({self.best} of {len(self.candidates)} by {self.loss} loss)"
