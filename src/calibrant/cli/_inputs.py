@@ -354,12 +354,13 @@ class Samples:
     """Content of files by group: sketches, with a further key where there are clusters, or arrays."""
 
     source: Source
+    grouping: Grouping
+    measuring: Measuring
     by: tuple[str, ...]
     content: Sketch | Sketches | Arrays
     columns: Columns | None = None
     cluster: str | None = None
     abstained: Mapping[Key, int] = field(default_factory=dict)
-    scale: str = "probability"
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -375,7 +376,7 @@ class Samples:
         """Sketch of each group by its values, clusters added up."""
         content = self.content
         if isinstance(content, Arrays):
-            content = content.scanned(self.by, self.scale)
+            content = content.scanned(self.by, self.measuring.scale)
         elif content.by and self.cluster:
             content = cast(Sketches, content).roll_up(*self.by) if self.by else content.total()
         return content.groups
@@ -429,6 +430,7 @@ def read_samples(
     """
     grouping, measuring = grouping or Grouping(), measuring or Measuring()
     reading, cluster, columns = source.reading, measuring.cluster, None
+    asked = (source, grouping, measuring)
     if source.kind == "log":
         return _read_logs(source, grouping, measuring)
     if source.kind == "sketch":
@@ -445,7 +447,7 @@ def read_samples(
         single = len(columns.prob) == 1 and not reading.multiclass
         if rows is not None and single and not grouping.per_file:
             arrays = read_arrays(source, columns, rows)
-            return Samples(source, columns.by, arrays, columns, cluster, scale=measuring.scale)
+            return Samples(*asked, columns.by, arrays, columns, cluster)
         several = len(columns.prob) > 1 or reading.multiclass
         values = {"sep": reading.sep, "sample_weight": columns.weight, **reading.options}
         sketches = cal.scan(
@@ -462,7 +464,7 @@ def read_samples(
     if any(rows or ()):
         raise InputError("a column beside predictions and outcomes needs rows of one model.")
     by = tuple(name for name in sketches.by if name != cluster)
-    return _without_empty(Samples(source, by, sketches, columns, cluster), keep_empty)
+    return _without_empty(Samples(*asked, by, sketches, columns, cluster), keep_empty)
 
 
 def _as_sketches(groups: Mapping[Key, Sketch], by: Sequence[str]) -> Sketches:
@@ -557,9 +559,7 @@ def _read_logs(source: Source, grouping: Grouping, measuring: Measuring) -> Samp
     options = {k: v for k, v in reading.options.items() if k in ("labels", "on_invalid")}
     columns = {name: np.concatenate(own) for name, own in pieces.items()}
     arrays = Arrays(rows, {"": rows.pop("y_prob")}, options, columns)
-    samples = Samples(
-        source, tuple(by), arrays, None, QUESTION, abstained=+abstained, scale=measuring.scale
-    )
+    samples = Samples(source, grouping, measuring, tuple(by), arrays, None, QUESTION, +abstained)
     for key in samples.abstained.keys() - samples.sketches.keys():
         note(f"Left out {shown(key)}: {count(abstained[key], 'abstention')} and no answer.")
     return _without_empty(samples)

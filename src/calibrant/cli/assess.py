@@ -70,7 +70,7 @@ def assess(
     given = (("fail_above", fail_above), ("require_below", require_below))
     limits = {name: Limit.parsed(text, name) for name, text in given if text is not None}
     samples = read_profiled(files, reading, grouping, measuring, profiling)
-    finding = assessed(samples, grouping, measuring, profiling)
+    finding = assessed(samples, profiling)
     groups = _by_name(finding, samples, sort)
     if json:
         show_json(finding.to_dict())
@@ -79,7 +79,7 @@ def assess(
             text = group.assessment or group.finding
             show_text(f"{name}\n{text}\n" if samples.by else text)
     else:
-        _show(finding, groups, samples.by, grouping, measuring)
+        _show(finding, groups, samples)
     failed = [code for code in (_judged(n, limit, groups) for n, limit in limits.items()) if code]
     if failed:
         raise typer.Exit(min(failed))
@@ -105,22 +105,19 @@ def read_profiled(
     return read_samples(source, grouping, measuring, rows=rows)
 
 
-def assessed(
-    samples: Samples,
-    grouping: Grouping,
-    measuring: Measuring,
-    profiling: Profiling | None = None,
-    limit: int | None = None,
-) -> Any:
+def assessed(samples: Samples, profiling: Profiling | None = None, limit: int | None = None) -> Any:
     """Assessment of all rows, or GroupAssessments of every group."""
-    scale = measuring.scale if measuring.scale != "probability" else None
-    settings: dict[str, Any] = {"confidence": measuring.confidence, "scale": scale}
-    settings["profile"] = profile = _profile(samples, profiling, ())
+    grouping, scale = samples.grouping, samples.measuring.scale
+    settings: dict[str, Any] = {
+        "confidence": samples.measuring.confidence,
+        "scale": scale if scale != "probability" else None,
+    }
+    profile = _profile(samples, profiling, ())
     if not samples.by:
-        return cal.assess(**samples.arguments, **settings)
+        return cal.assess(**samples.arguments, **settings, profile=profile)
     most = grouping.max_groups if limit is None else limit
-    settings |= {"correction": grouping.correction, "limit": most}
-    finding: Any = cal.assess_by(**samples.arguments, **settings)
+    settings_by = {"correction": grouping.correction, "limit": most, "profile": profile}
+    finding: Any = cal.assess_by(**samples.arguments, **settings, **settings_by)
     combined = sum(one.stands_for for one in finding.groups if one.stands_for > 1)
     if combined:
         note(f"The {most} largest groups are shown, {combined:,} others combined (`--max-groups`).")
@@ -130,9 +127,8 @@ def assessed(
     for group in finding.groups:  # abstentions are those of each group
         key = _key(group, samples)
         if group.assessment is not None and key in samples.groups:
-            settings = {"confidence": measuring.confidence, "scale": scale}
-            settings["profile"] = _profile(samples, profiling, key)
-            own: Any = cal.assess(**samples.groups[key], **settings)
+            profile = _profile(samples, profiling, key)
+            own: Any = cal.assess(**samples.groups[key], **settings, profile=profile)
             group = replace(group, assessment=replace(group.assessment, profile=own.profile))
         groups.append(group)
     return replace(finding, groups=tuple(groups))
@@ -174,14 +170,9 @@ def _by_name(finding: Any, samples: Samples, sort: Any) -> dict[str, GroupAssess
     }
 
 
-def _show(
-    finding: Any,
-    groups: Mapping[str, GroupAssessment],
-    by: Sequence[str],
-    grouping: Grouping,
-    measuring: Measuring,
-) -> None:
-    correction = f" ({grouping.correction})" if len(groups) > 1 else ""
+def _show(finding: Any, groups: Mapping[str, GroupAssessment], samples: Samples) -> None:
+    by, percent = samples.by, 100 * samples.measuring.confidence
+    correction = f" ({samples.grouping.correction})" if len(groups) > 1 else ""
     headings = ("rows", "error", "interval", "floor", f"p{correction}", "O/E", "verdict")
     cells = zip(*map(_cells, groups.values()), strict=True)
     columns = dict(zip(headings, map(list, cells), strict=True))
@@ -192,7 +183,7 @@ def _show(
         ({column: [shown(one.name) for one in groups.values()]} if by else {}) | columns,
         text=(column, "verdict"),
         styles=["bold red" if one else "" for one in wrong],
-        caption=f"interval: {100 * measuring.confidence:g}%; floor: noise floor; O/E: observed/expected",
+        caption=f"interval: {percent:g}%; floor: noise floor; O/E: observed/expected",
     )
     for name, one in found.items():
         if one.profile is not None:

@@ -46,7 +46,7 @@ def decide(
     """
     samples, path = _read(files, reading, grouping, measuring, output)
     settings = {"thresholds": as_numbers(thresholds, "thresholds")}
-    curves = _of_groups(samples, cal.decision_curve, measuring, settings)
+    curves = _of_groups(samples, cal.decision_curve, settings)
     _show(curves, samples, str, json=json)
     if path is not None:
         named = {shown(key) or "all rows": curve for key, curve in curves.items()}
@@ -80,7 +80,7 @@ def certify(
     """
     samples, _ = _read(files, reading, grouping, measuring)
     settings = {"risk": risk, "side": side}
-    found = _of_groups(samples, cal.certify, measuring, settings, abstentions=True)
+    found = _of_groups(samples, cal.certify, settings, abstentions=True)
     _show(found, samples, lambda one: one.sentence, json=json)
     failed = len(samples.groups) - sum(one.certified for one in found.values())
     if failed:
@@ -112,7 +112,7 @@ def selective(
     samples, path = _read(files, reading, grouping, measuring, output)
     if path is not None and len(samples.groups) > 1:
         raise InputError("`output` draws one group; there are several.")
-    found = _of_groups(samples, cal.selective, measuring, {}, abstentions=True)
+    found = _of_groups(samples, cal.selective, {}, abstentions=True)
     if json or not samples.by:
         _show(found, samples, str, json=json)
     else:
@@ -151,7 +151,6 @@ def _read(
 def _of_groups(
     samples: Samples,
     function: Callable[..., Any],
-    measuring: Measuring,
     settings: dict[str, Any],
     *,
     abstentions: bool = False,
@@ -161,7 +160,9 @@ def _of_groups(
     for key, own in samples.groups.items():
         more = {"abstained": samples.abstained.get(key, 0)} if abstentions else {}
         try:
-            results[key] = function(**own, **more, **settings, confidence=measuring.confidence)
+            results[key] = function(
+                **own, **more, **settings, confidence=samples.measuring.confidence
+            )
         except TooFewRows as error:
             if not samples.by:
                 raise

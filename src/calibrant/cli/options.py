@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, cast, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -331,7 +331,7 @@ class Grouping:
         from calibrant.inference.correction import require_correction
 
         require_count("max_groups", self.max_groups)
-        require_correction(self.correction)
+        require_correction(cast(Any, self.correction))
 
     @property
     def columns(self) -> list[str]:

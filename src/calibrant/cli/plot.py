@@ -62,9 +62,7 @@ def plot(
     source = Source.of(files, reading)
     path = target(output, PICTURES, "a diagram", source.all_paths)
     samples = read_samples(source, grouping, measuring)
-    finding: Any = (
-        assessed(samples, grouping, measuring) if samples.by or kind == "forest" else None
-    )
+    finding: Any = assessed(samples) if samples.by or kind == "forest" else None
     if kind == "forest":
         from calibrant.plotting.forest import forest_plot
 

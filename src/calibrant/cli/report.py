@@ -66,7 +66,7 @@ def report(
     else:
         # Of classes all are assessed, and the worst shown.
         every = len(samples.sketches) if set(samples.by[:1]) & set(CLASSES) else None
-        finding: Any = assessed(samples, grouping, measuring, profiling, every)
+        finding: Any = assessed(samples, profiling, every)
         if samples.by:
             if finding.too_few:
                 names = listed([shown(group.name) for group in finding.too_few])
