@@ -49,6 +49,17 @@ def test_parts_agree() -> None:
     assert found.relative == pytest.approx(found.smooth_ece / y.mean())
 
 
+def test_predictions_that_rank_weighted_outcomes_perfectly_have_an_area_of_one_at_most() -> None:
+    rng = np.random.default_rng(0)
+    p = np.linspace(0.05, 0.95, 30)
+    areas = [
+        assess(p > 0.5, p, sample_weight=rng.lognormal(0.0, 1.0, 30)).direction.auc
+        for _ in range(20)
+    ]
+    assert max(areas) <= 1.0
+    assert areas == pytest.approx(np.ones(20))
+
+
 def test_a_sketch_gives_the_same_as_its_rows() -> None:
     y, p = _rows(3000, 0.7)
     rows, sketched = assess(y, p), assess(Sketch.from_arrays(y, p))

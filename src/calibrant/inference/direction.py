@@ -175,7 +175,7 @@ def _area_under_roc(weights: Floats) -> tuple[float, float]:
     if not rarer > 0:
         return math.nan, rarer
     below = np.cumsum(weights[:, 0]) - weights[:, 0] / 2.0
-    return float(below @ weights[:, 1]) / (zeros * ones), rarer
+    return min(float(below @ weights[:, 1]) / (zeros * ones), 1.0), rarer
 
 
 def _regions(
