@@ -41,7 +41,7 @@ class Certificate:
         The exact value lies within this of the one given. At most 1, as both are: a certificate near 1
         says that the grid is too coarse for the bandwidth to tell anything.
     binning : float
-        What the grid costs (see `calibrant.smoothing.spectrum.BinningError`).
+        What the grid costs (see `calibrant.smoothing.spectrum.Spectrum`).
     quadrature : float
         What integrating |r| on a mesh costs, bounded once the integral is known.
     rounding : float

@@ -26,11 +26,9 @@ from calibrant.smoothing._nodes import (
     means_of_cells,
     outline_of_cells,
 )
-from calibrant.smoothing._solver import Transform
 from calibrant.smoothing.spectrum import (
     EPSILON,
     SMALLEST_BANDWIDTH,
-    BinningError,
     Skew,
     Spectrum,
     Spread,
@@ -195,16 +193,17 @@ class RowResiduals:
             moments, absolute, summands, skew = self._from_sums(cells, log2_summed)
         else:
             moments, total, absolute = residual_moments(pairs, cells, self._start, self.length)
-        error = BinningError(
-            cells,
+        return Spectrum.of(
+            moments,
+            1.0 / total,
+            self.length,
             absolute / total,
-            summands,
+            summands=summands,
             position=2.0 * EPSILON / self.length,
             margin=self._margin,
             spread=skew,
             window=self.length,
         )
-        return Spectrum(Transform(moments, 1.0 / total), error, self.length)
 
     def _from_sums(self, cells: int, log2_cells: int) -> tuple[Floats, float, int, Skew]:
         """Moments, Σ|p - y|, how many numbers were added up at most, and what the sums leave open."""
@@ -282,10 +281,10 @@ class LineResiduals:
         """Lay the residuals onto a grid, and transform."""
         moments = np.zeros((cells, 8))
         size = add_points(self._position, self._residual, moments)
-        error = BinningError(
-            cells, size, summands=self._pairs.n, position=8.0 * EPSILON, margin=self._margin
+        n, position = self._pairs.n, 8.0 * EPSILON
+        return Spectrum.of(
+            moments, 1.0, self.length, size, summands=n, position=position, margin=self._margin
         )
-        return Spectrum(Transform(moments, 1.0), error, self.length)
 
     def widen(self, bandwidth: float) -> bool:
         """No fixed point needs more room than that for the mean absolute residual."""
@@ -384,8 +383,10 @@ class SketchResiduals:
         slopes = a * scale.length, b * scale.length**2, c * scale.length**3
         cell = 1.0 / sketch.nodes
         unknown = Spread(cell, spread / total, mass / total, slopes, 2.0**-FRACTION_BITS)
-        error = BinningError(
-            cells,
+        return Spectrum.of(
+            moments,
+            1.0 / total,
+            self.length,
             absolute / total,
             summands=sketch.n if sketch.weighted else 4 * sketch.cells.size,
             position=2.0 * EPSILON / window,
@@ -393,7 +394,6 @@ class SketchResiduals:
             spread=unknown,
             window=window,
         )
-        return Spectrum(Transform(moments, 1.0 / total), error, self.length)
 
     def widen(self, bandwidth: float) -> bool:
         """Leave the room that a wider bandwidth needs; False where nothing is left out."""

@@ -11,6 +11,7 @@ the k-th coefficient by exp(-k²π²σ²/2). So with c_k = E[(f - y) cos(πk f)]
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from calibrant.smoothing._solver import Transform
 
 __all__ = [
-    "BinningError",
     "Evaluation",
     "FixedPoint",
     "Residuals",
@@ -79,7 +79,7 @@ class Spread(NamedTuple):
         rule. Third order: E|u - ū|³ is at most ū(1-ū) for the rows, and half of that where they are laid.
         """
         h, (a, b, c) = self.cell, self.slopes
-        d1, d2, d3, _ = (norm / bandwidth**order for order, norm in enumerate(SLOPE_NORMS, 1))
+        d1, d2, d3, _ = np.divide(SLOPE_NORMS, bandwidth ** np.arange(1, 5)).tolist()
         residual = self.residual + a * h * self.mass  # anywhere in the cells
         second = residual * d2 + self.mass * (2 * a * d1 + b)
         third = THIRD_MOMENT * (residual * d3 + self.mass * (3 * a * d2 + 3 * b * d1 + c))
@@ -121,7 +121,7 @@ class Skew(NamedTuple):
     def at(self, bandwidth: float, total_residual: float) -> float:
         """The bound at a bandwidth in units of the grid: Taylor's series of (p - y) K about the mean."""
         h = self.cell
-        d1, d2, d3, d4 = (norm / bandwidth**order for order, norm in enumerate(SLOPE_NORMS, 1))
+        d1, d2, d3, d4 = np.divide(SLOPE_NORMS, bandwidth ** np.arange(1, 5)).tolist()
         third = self.third * d3 + self.third_mass * 3 * d2
         fourth = 2.0 * ((self.fourth + h * self.fourth_mass) * d4 + self.fourth_mass * 4 * d3)
         moved = self.position * (1.0 + total_residual * d1)
@@ -132,8 +132,25 @@ class Skew(NamedTuple):
         return self.position
 
 
-class BinningError(NamedTuple):
-    """Bound on the error that a grid brings into smECE at a bandwidth.
+class Evaluation(NamedTuple):
+    """smECE at one bandwidth, and a bound on its error, term by term.
+
+    `interpolation` is the part that more cells would make smaller, and `inherent` the part that they would
+    not change. The true smECE at this bandwidth lies within `error` of `value`.
+    """
+
+    bandwidth: float
+    value: float
+    interpolation: float
+    inherent: float
+    quadrature: float
+    rounding: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Cosine coefficients of the residuals, and what the grid costs at any bandwidth.
 
     Laying residuals onto the eight nodes around them with the weights of Lagrange's interpolation leaves
     at most 0.103 / x⁸ times the mean absolute residual, for a bandwidth of x cells. To that come what a
@@ -142,12 +159,16 @@ class BinningError(NamedTuple):
 
     Attributes
     ----------
+    transform : Transform
+        The coefficients.
+    length : float
+        Range of the scale that the grid covers; bandwidths are given in units of the scale.
     cells : int
         Of the grid onto which residuals are laid.
     total_residual : float
         Mean of |p - y|.
-    summands : int
-        The most rows whose floats were added up in one cell.
+    rounding : float
+        Of the sums of floats in cells.
     position : float
         Rounding of positions, in units of the grid.
     margin : float
@@ -158,80 +179,66 @@ class BinningError(NamedTuple):
         Part of those cells' grid that this grid covers.
     """
 
+    transform: Transform
+    length: float
     cells: int
     total_residual: float
-    summands: int = 0
-    position: float = 0.0
+    rounding: float
+    position: float
     margin: float = math.inf
     spread: Spread | Skew | None = None
     window: float = 1.0
 
-    def at(self, bandwidth: float) -> tuple[float, float]:
-        """The part that more cells would make smaller, and the part that they would not change."""
-        interpolation = INTERPOLATION * self.total_residual / (self.cells * bandwidth) ** 8
-        inherent = self.position * self.total_residual * SLOPE_NORMS[0] / bandwidth
-        if self.margin < math.inf:
-            inherent += self.mirrored(bandwidth)
-        if self.spread is not None:
-            inherent += self.spread.at(bandwidth * self.window, self.total_residual)
-        return interpolation, inherent
-
-    def mirrored(self, bandwidth: float) -> float:
-        """The part of the latter which more room around the rows would make smaller."""
-        return 2.0 * self.total_residual * math.erfc(self.margin / (bandwidth * math.sqrt(2.0)))
-
-    @property
-    def rounding(self) -> float:
-        """Sums of floats in cells: the weights' absolute values add up to 3.65 at most."""
-        return 2.0 * EPSILON * self.total_residual * (self.summands + 24)
-
-
-class Evaluation(NamedTuple):
-    """smECE at one bandwidth, and a bound on its error, term by term."""
-
-    bandwidth: float
-    value: float
-    interpolation: float
-    inherent: float
-    quadrature: float
-    rounding: float
-
-    @property
-    def error(self) -> float:
-        """The true smECE at this bandwidth lies within this of `value`."""
-        return self.interpolation + self.inherent + self.quadrature + self.rounding
-
-
-class Spectrum(NamedTuple):
-    """Cosine coefficients of the residuals, and what the grid costs at any bandwidth.
-
-    Attributes
-    ----------
-    transform : Transform
-        The coefficients.
-    error : BinningError
-        What the grid costs.
-    length : float
-        Range of the scale that the grid covers; bandwidths are given in units of the scale.
-    """
-
-    transform: Transform
-    error: BinningError
-    length: float = 1.0
+    @classmethod
+    def of(
+        cls,
+        moments: Floats,
+        share: float,
+        length: float,
+        total_residual: float,
+        *,
+        summands: int,
+        position: float,
+        margin: float,
+        spread: Spread | Skew | None = None,
+        window: float = 1.0,
+    ) -> Spectrum:
+        """Spectrum of moments of residuals, with at most so many rows whose floats were added up in a cell."""
+        # The weights' absolute values add up to 3.65 at most.
+        rounding = 2.0 * EPSILON * total_residual * (summands + 24)
+        transform, cells = Transform(moments, share), len(moments)
+        return cls(
+            transform, length, cells, total_residual, rounding, position, margin, spread, window
+        )
 
     def evaluate(self, bandwidth: float, *, tolerance: float = math.inf) -> Evaluation:
         """smECE at a bandwidth, on a mesh fine enough for a quadrature error of `tolerance`."""
-        s = bandwidth / self.length
-        enough = max(tolerance, 0.1 * sum(self.error.at(s)))  # no finer than the rest
-        value, _, quadrature, rounding = self.transform.evaluate(s, enough)
+        grid = self.evaluated(bandwidth, 0.0, 0.0, 0.0)
+        enough = max(
+            tolerance, 0.1 * (grid.interpolation + grid.inherent)
+        )  # no finer than the rest
+        value, _, quadrature, rounding = self.transform.evaluate(bandwidth / self.length, enough)
         return self.evaluated(bandwidth, value, quadrature, rounding)
 
     def evaluated(
         self, bandwidth: float, value: float, quadrature: float, rounding: float
     ) -> Evaluation:
         """Evaluation of the compiled solver at a bandwidth, with the cost of the grid."""
-        grid = self.error.at(bandwidth / self.length)
-        return Evaluation(bandwidth, value, *grid, quadrature, rounding + self.error.rounding)
+        width, size = bandwidth / self.length, self.total_residual
+        interpolation = INTERPOLATION * size / (self.cells * width) ** 8
+        inherent = self.position * size * SLOPE_NORMS[0] / width
+        if self.margin < math.inf:
+            inherent += self.mirrored(bandwidth)
+        if self.spread is not None:
+            inherent += self.spread.at(width * self.window, size)
+        rounding += self.rounding
+        error = interpolation + inherent + quadrature + rounding
+        return Evaluation(bandwidth, value, interpolation, inherent, quadrature, rounding, error)
+
+    def mirrored(self, bandwidth: float) -> float:
+        """The part of the error which more room around the rows would make smaller."""
+        reach = self.margin / (bandwidth / self.length * math.sqrt(2.0))
+        return 2.0 * self.total_residual * math.erfc(reach)
 
     def at_most(self, bandwidth: float) -> Evaluation:
         """A bound on smECE without a transform: what lies on the nodes, and what the grid costs."""
@@ -316,8 +323,7 @@ def solve(residuals: Residuals, *, tolerance: float) -> FixedPoint:
         spectrum = residuals.spectrum(cells)
         fixed, coarse = _on_grid(spectrum, residuals, tolerance, evaluations)
         evaluations, last, certified = fixed.evaluations, fixed.last, fixed.certificate <= tolerance
-        width, error = last.bandwidth / spectrum.length, spectrum.error
-        mirrored = error.margin < math.inf and error.mirrored(width) > tolerance / 16
+        mirrored = spectrum.margin < math.inf and spectrum.mirrored(last.bandwidth) > tolerance / 16
         if mirrored and residuals.widen(last.bandwidth):
             cells = max(cells, _cells_for(residuals, last.bandwidth, tolerance))
             continue
@@ -370,7 +376,7 @@ def _on_grid(
     if transform.nodal < floor:
         return _vanishing(spectrum, floor, evaluations), False
     # smECE_σ never exceeds the mean absolute residual, so neither does σ*.
-    start = min(START, spectrum.error.total_residual, 2.0 * residuals.guess)
+    start = min(START, spectrum.total_residual, 2.0 * residuals.guess)
     sigma, value, _, quadrature, rounding, more, coarse = transform.solve(
         length, start, floor, tolerance
     )
@@ -400,11 +406,11 @@ def _vanishing(spectrum: Spectrum, floor: float, evaluations: int) -> FixedPoint
 
 def _within(spectrum: Spectrum, *proofs: Evaluation) -> tuple[float, float]:
     """Interval that holds σ*: smECE_σ falls with σ, so σ* lies between σ and smECE_σ, up to its error."""
-    grid, spread = spectrum.error, spectrum.error.spread
-    unknown = 0.0 if spread is None else spread.of_mean()
-    # No smECE is smaller than the absolute mean residual.
-    low = abs(spectrum.transform.bias) - unknown - grid.rounding - 4.0 * EPSILON * grid.cells
-    low = max(low, 0.0)
+    unknown = 0.0 if spectrum.spread is None else spectrum.spread.of_mean()
+    unknown += spectrum.rounding + 4.0 * EPSILON * spectrum.cells
+    low = max(
+        abs(spectrum.transform.bias) - unknown, 0.0
+    )  # no smECE is smaller than the mean residual
     high = 1.0  # no error exceeds 1, so an interval up to 1 says that the grid tells nothing
     for seen in proofs:
         sigma, value, error = seen.bandwidth, seen.value, seen.error
@@ -427,6 +433,6 @@ def _where_residuals_cancel(
     if ends is None or ends[1] > max(SMALLEST_BANDWIDTH, 2.0 * tolerance):
         return None
     low, high, rounding = ends
-    proof = Evaluation(low, high, 0.0, 0.0, 0.0, rounding)
+    proof = Evaluation(low, high, 0.0, 0.0, 0.0, rounding, rounding)
     low, high = max(low - rounding, 0.0), high + rounding
     return FixedPoint(0.5 * (low + high), 0.5 * (high - low), high, proof, 1)
