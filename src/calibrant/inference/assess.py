@@ -38,9 +38,10 @@ from calibrant.smoothing.spectrum import SMALLEST_BANDWIDTH
 
 __all__ = [
     "assess",
-    "assessment_and_test",
+    "assessed",
     "counted",
     "read_clustered",
+    "warn_of_few_units",
 ]
 
 Codes = tuple[NDArray[np.int64], int]
@@ -147,10 +148,10 @@ def assess(
         else:
             clusters = ClusterResiduals.of(sketch.scale, pairs, codes)
     warn_of_hard_labels([sketch], stacklevel=3)
-    assessment, test = assessment_and_test(
+    assessment, test, _ = assessed(
         sketch, clusters, pairs=pairs, margin=margin, confidence=confidence
     )
-    _warn_of_few_units(test, stacklevel=3)
+    warn_of_few_units(test, stacklevel=3)
     ways = reading.get("multiclass"), reading.get("classes")
     if pairs is not None and y_prob is not None and has_classes(y_prob, *ways):
         assessment = replace(assessment, classes=ClassScores.of(y_true, y_prob, **reading))
@@ -160,15 +161,15 @@ def assess(
     return replace(assessment, profile=asked.measured(sample))
 
 
-def assessment_and_test(
+def assessed(
     sketch: Sketch,
     clusters: ClusterResiduals | None = None,
     *,
     pairs: Rows | None = None,
     margin: float | None = None,
     confidence: float,
-) -> tuple[Assessment, CalibrationTest]:
-    """Assessment, and the test that it rests on."""
+) -> tuple[Assessment, CalibrationTest, ResidualGrid]:
+    """Assessment, the test that it rests on, and the rows on a grid for their bandwidth."""
     if sketch.n < 2:
         raise TooFewRows(f"An assessment needs at least two rows; there is {sketch.n}.")
     result = smooth_ece_result(sketch)
@@ -202,10 +203,10 @@ def assessment_and_test(
         confidence=confidence,
         margin=margin,
     )
-    return assessment, test
+    return assessment, test, grid
 
 
-def _warn_of_few_units(test: CalibrationTest, *, stacklevel: int) -> None:
+def warn_of_few_units(test: CalibrationTest, *, stacklevel: int) -> None:
     """Warn where weights or clusters leave too few independent units; see docs/uncertainty.md."""
     cells = test.cells
     if math.isfinite(cells.degrees) and cells.units < FEW_UNITS:

@@ -23,7 +23,7 @@ from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Sketches, Stacked, is_summed
 from calibrant.errors import InputError, TooFewRows, invalid
-from calibrant.inference.assess import assessment_and_test, require_margin
+from calibrant.inference.assess import assessed, require_margin
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes, clusters_with_weight
 from calibrant.inference.compare import models_of
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
@@ -173,9 +173,7 @@ def _assessed(
         if why:
             groups.append(GroupAssessment(key, sketch.n, None, why=why))
         else:
-            assessment, test = assessment_and_test(
-                sketch, clusters, margin=margin, confidence=confidence
-            )
+            assessment, test, _ = assessed(sketch, clusters, margin=margin, confidence=confidence)
             detectable = detectable_error(test, level=level)
             groups.append(GroupAssessment(key, sketch.n, assessment, detectable))
         progress.advance(1, sketch.n)

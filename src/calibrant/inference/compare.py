@@ -27,7 +27,7 @@ from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, TooFewRows, show_value
-from calibrant.inference.assess import assessment_and_test
+from calibrant.inference.assess import assessed, warn_of_few_units
 from calibrant.inference.assessment import LARGE, LINE, Assessment
 from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes
@@ -54,8 +54,6 @@ Bounds = tuple[float, float]
 
 FOLDS, REPEATS = 5, 4
 """Folds learn from four fifths of the rows; the mean over four splits varies little between others."""
-FINEST_OF_FLOOR, FINEST = 0.25, 5e-4
-"""No bandwidth is narrower than this share of the noise floor, nor than this share of the scale."""
 
 
 @dataclass(frozen=True)
@@ -511,11 +509,10 @@ class _Estimates:
     on_lower: Floats
 
     @classmethod
-    def of(cls, sketch: Sketch, rows: Rows, assessment: Assessment, folds: _Folds) -> _Estimates:
-        length = sketch.scale.length
-        finest = max(FINEST_OF_FLOOR * assessment.noise_floor.value, FINEST * length)
-        value = max(assessment.smooth_ece, finest)
-        grid = ResidualGrid(sketch, 0.7 * value)
+    def of(
+        cls, sketch: Sketch, rows: Rows, upper: float, value: float, folds: _Folds
+    ) -> _Estimates:
+        grid = ResidualGrid(sketch, 0.7 * value)  # those of other folds may be smaller
         position = sketch.scale.locate(rows.p)
         node, right = grid.beside(position)
 
@@ -526,7 +523,7 @@ class _Estimates:
         gain = folds.sums(residual * at_rows(grid.witness(grid.observed, value)))
         weight = folds.sums(folds.share)
         on_upper = (gain - weight * gain.sum()) / (1.0 + grid.steepness(value))
-        mean, narrowest = np.zeros(folds.number), assessment.smooth_ece
+        mean, narrowest = np.zeros(folds.number), upper
         for repeat in folds.folds:
             fold = repeat[folds.unit]
             parts = grid.on_nodes(position, residual, fold, FOLDS).reshape(FOLDS, -1)
@@ -539,7 +536,7 @@ class _Estimates:
                 mean += folds.sums(own * at_rows(grid.witness(others[k], float(sigma)))) / REPEATS
         lower, on_lower = float(mean.sum()), mean - weight * mean.sum()
         # smECE_σ falls with σ: beyond σ itself the mean at σ proves nothing of the fixed point.
-        return cls(assessment.smooth_ece, on_upper, min(lower, narrowest), on_lower)
+        return cls(upper, on_upper, min(lower, narrowest), on_lower)
 
 
 def _paired_difference(
@@ -645,29 +642,31 @@ def _paired(sample: _Sample, confidence: float, scale: str | Scale | None = None
     for name, rows in models.items():
         sketch = Sketch.from_rows(rows, scale=chosen)
         clusters = None if codes is None else ClusterResiduals.of(chosen, rows, codes)
-        assessments[name], _ = assessment_and_test(sketch, clusters, confidence=confidence)
-        estimates[name] = _Estimates.of(sketch, counted[name], assessments[name], folds)
+        assessments[name], test, grid = assessed(sketch, clusters, confidence=confidence)
+        upper = assessments[name].smooth_ece
+        estimates[name] = _Estimates.of(sketch, counted[name], upper, grid.bandwidth, folds)
+    warn_of_few_units(test, stacklevel=4)
     pairs = []
     for worse, better, value in _ordered(assessments):
         if np.array_equal(models[worse].p, models[better].p):
             pairs.append(_Pair(worse, better, 0.0, 1.0, lambda level: (0.0, 0.0)))
         else:
-            test = _paired_difference(estimates[worse], estimates[better], folds.effective)
-            pairs.append(_Pair(worse, better, value, *test))
+            found = _paired_difference(estimates[worse], estimates[better], folds.effective)
+            pairs.append(_Pair(worse, better, value, *found))
     return _Compared(assessments, pairs, None if codes is None else codes[1])
 
 
-@dataclass(frozen=True, eq=False)
-class _Alone:
-    """Interval for SmoothECE of one model at any level."""
+class _Alone(NamedTuple):
+    """Test of one model, and its rows on a grid for their bandwidth."""
 
     test: CalibrationTest
-    error: Callable[[float], float]
-    start: float
+    grid: ResidualGrid
 
     def bounds(self, level: float) -> Bounds:
-        high = self.test.upper_end(1.0 - level, self.error, self.start)
-        return min(self.test.lower_end(1.0 - level), self.start), max(high, self.start)
+        """Interval for SmoothECE."""
+        start = self.grid.bandwidth
+        high = self.test.upper_end(1.0 - level, self.grid.error, start)
+        return min(self.test.lower_end(1.0 - level), start), max(high, start)
 
     def less(self, other: _Alone, level: float) -> Bounds:
         """Interval of the difference, by Bonferroni."""
@@ -694,9 +693,8 @@ def _unpaired(
                 f"{sketch.scale.name}.",
                 argument="scale",
             )
-        assessments[key], test = assessment_and_test(sketch, confidence=confidence)
-        start = max(assessments[key].smooth_ece, FINEST * sketch.scale.length)
-        alone[key] = _Alone(test, ResidualGrid(sketch, start).error, start)
+        assessments[key], test, grid = assessed(sketch, confidence=confidence)
+        alone[key] = _Alone(test, grid)
     pairs = []
     for worse, better, value in _ordered(assessments):
         bounds = partial(alone[worse].less, alone[better])

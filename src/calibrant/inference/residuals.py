@@ -34,7 +34,9 @@ CONVERGED = 1e-4
 
 def cell_positions(sketch: Sketch | Stacked, *, by_label: bool = False) -> Floats:
     """Mean place of the rows in each non-empty cell, or (cell, label), on the scale's grid from 0 to 1."""
-    weights, moments, left = sketch.weights, sketch.weighted_offsets, sketch.cells / sketch.nodes
+    columns = sketch.columns
+    weights, moments = columns.floats("weights"), columns.floats("weighted_offsets")
+    left = columns.cells / sketch.nodes
     if by_label:
         left = left[:, None]
     else:
@@ -82,11 +84,12 @@ class LabelSums(NamedTuple):
     @classmethod
     def of(cls, sketch: Sketch) -> LabelSums:
         """Sums of a sketch."""
-        position, counts, weights = cell_positions(sketch), sketch.counts, sketch.weights
-        mass, weighted = over_outcomes(weights), sketch.weighted
+        position, columns = cell_positions(sketch), sketch.columns
+        counts, weights, weighted = columns.counts, columns.floats("weights"), columns.weighted
+        mass = over_outcomes(weights)
         squared, cross, soft = weights, np.zeros(mass.size), False
         if weighted:
-            squared = sketch.squared_weights
+            squared = columns.floats("squared_weights")
             negative, positive = (weights - squared).T
             if np.allclose(mass, over_outcomes(counts), rtol=1e-9) and np.allclose(
                 negative, positive, rtol=1e-6, atol=1e-9
@@ -119,6 +122,8 @@ class ResidualGrid:
 
     Attributes
     ----------
+    bandwidth : float
+        As it was given.
     sums : LabelSums
         The rows on a grid just fine enough for the bandwidth.
     nodes : int
@@ -132,7 +137,7 @@ class ResidualGrid:
     """
 
     def __init__(self, sketch: Sketch, bandwidth: float) -> None:
-        length, nodes = sketch.scale.length, FEWEST_CELLS
+        self.bandwidth, length, nodes = bandwidth, sketch.scale.length, FEWEST_CELLS
         while nodes < sketch.nodes and nodes * bandwidth < CELLS_PER_BANDWIDTH * length:
             nodes *= 2
         coarse = sketch if nodes >= sketch.nodes else sketch.rebin(nodes)

@@ -79,7 +79,7 @@ class Spread(NamedTuple):
         rule. Third order: E|u - ū|³ is at most ū(1-ū) for the rows, and half of that where they are laid.
         """
         h, (a, b, c) = self.cell, self.slopes
-        d1, d2, d3, _ = np.divide(SLOPE_NORMS, bandwidth ** np.arange(1, 5)).tolist()
+        d1, d2, d3, _ = [norm / bandwidth**k for k, norm in enumerate(SLOPE_NORMS, 1)]
         residual = self.residual + a * h * self.mass  # anywhere in the cells
         second = residual * d2 + self.mass * (2 * a * d1 + b)
         third = THIRD_MOMENT * (residual * d3 + self.mass * (3 * a * d2 + 3 * b * d1 + c))
@@ -121,7 +121,7 @@ class Skew(NamedTuple):
     def at(self, bandwidth: float, total_residual: float) -> float:
         """The bound at a bandwidth in units of the grid: Taylor's series of (p - y) K about the mean."""
         h = self.cell
-        d1, d2, d3, d4 = np.divide(SLOPE_NORMS, bandwidth ** np.arange(1, 5)).tolist()
+        d1, d2, d3, d4 = [norm / bandwidth**k for k, norm in enumerate(SLOPE_NORMS, 1)]
         third = self.third * d3 + self.third_mass * 3 * d2
         fourth = 2.0 * ((self.fourth + h * self.fourth_mass) * d4 + self.fourth_mass * 4 * d3)
         moved = self.position * (1.0 + total_residual * d1)
@@ -203,7 +203,7 @@ class Spectrum:
         spread: Spread | Skew | None = None,
         window: float = 1.0,
     ) -> Spectrum:
-        """Spectrum of moments of residuals, with at most so many rows whose floats were added up in a cell."""
+        """Spectrum of moments of residuals, with at most so many floats added up in a cell."""
         # The weights' absolute values add up to 3.65 at most.
         rounding = 2.0 * EPSILON * total_residual * (summands + 24)
         transform, cells = Transform(moments, share), len(moments)
