@@ -40,7 +40,9 @@ def main() -> None:
     ax.axhline(test.noise_floor, color="0.6", ls=":", lw=1)
     ax.annotate(f"noise floor {test.noise_floor:.4f}", (scale.min(), test.noise_floor), va="top")
     ax.set(xscale="log", xlabel="Bandwidth s", ylabel="Lower bound m")
-    ax.legend(frameon=False, title="Largest of each family", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(
+        frameon=False, title="Largest of each family", loc="center left", bbox_to_anchor=(1.0, 0.5)
+    )
     figure.savefig(PATH, metadata={"Date": None})
 
 
