@@ -165,7 +165,7 @@ def test_what_a_table_of_counts_may_hold_is_a_matter_of_each_cell():
     many = Sketches({"a": found, "b": found}, by="model")
     assert from_table(to_table(many), by=["model"], nodes=found.nodes) == many
     coarse = Sketch.from_columns([0, 1], [0, 1], [2**28 - 1] * 2, [0, 5], nodes=2)
-    coarse = Sketch(coarse.columns, nodes=2, scale=coarse.scale, dropped={"missing label": 2**40})
+    coarse = Sketch(coarse.sums, nodes=2, scale=coarse.scale, dropped={"missing label": 2**40})
     again = from_table(to_table(coarse), nodes=2)
     assert (again, again.dropped) == (coarse, coarse.dropped)
     for cells in ([0, 0], [0, 1]):

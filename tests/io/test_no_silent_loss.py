@@ -117,7 +117,7 @@ import calibrant as cal
 models = [f"p{k}" for k in range(3000)]
 source, options = sys.argv[1], {"y_prob": models} if sys.argv[2] == "wide" else {"by": "g"}
 found = cal.scan(source, **{"y_true": "y", "y_prob": "p", **options})
-columns = found.stacked().columns
+columns = found.stacked().entries
 size = sum(column.nbytes for column in (columns.cells, columns.counts, columns.offsets))
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) << 10
 print((peak - 2 * size) >> 20)

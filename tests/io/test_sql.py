@@ -194,5 +194,5 @@ def test_text_that_is_a_number_is_one_in_sqlite():
     run("INSERT INTO texts VALUES (?, ?)", given)
     found = sql.read(run(sql.query("texts", "p", "y", dialect="sqlite")))
     kept = cal.Sketch.from_arrays([1, 0, 1, 1], [0.5, 0.25, 0.5, 0.5])
-    assert found.columns.equals(kept.columns)
+    assert all(map(np.array_equal, found.sums, kept.sums))
     assert found.dropped == {"missing prediction": 2}

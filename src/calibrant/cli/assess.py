@@ -149,7 +149,7 @@ def _profile(samples: Samples, profiling: Profiling | None, key: tuple[Any, ...]
         elif name in ("thresholds", "cuts"):
             value = as_numbers(value, name)
         elif name in ("grades", "climatology") and value is not None:
-            value = samples.content.columns[value]  # type: ignore[union-attr, index]
+            value = samples.content.columns[value]  # type: ignore[union-attr]
         values |= {} if value is None else {name: value}
     return make(**values)
 

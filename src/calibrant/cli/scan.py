@@ -151,7 +151,7 @@ def _with_abstentions(samples: Samples, sketches: Any) -> Any:
     def counting(key: tuple[Any, ...], sketch: Sketch) -> Sketch:
         declined = left.pop(key, 0)
         dropped = {**sketch.dropped, ABSTAINED: declined} if declined else sketch.dropped
-        return Sketch(sketch.columns, nodes=sketch.nodes, scale=sketch.scale, dropped=dropped)
+        return Sketch(sketch.sums, nodes=sketch.nodes, scale=sketch.scale, dropped=dropped)
 
     if not sketches.by:
         return counting((), sketches.total())

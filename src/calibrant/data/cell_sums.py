@@ -1,9 +1,13 @@
-"""The arithmetic of a sketch: sorted, sparse columns of sums per (cell, label)."""
+"""Arithmetic of a sketch: tables of sums per cell of a grid and label, which add up exactly.
+
+A table is a tuple of arrays, `Sums`: the non-empty cells, in increasing order; then for each (cell, label)
+the number of rows, and the sum of their distances from the left end of the cell, in units of 2**-36; and
+where rows have weights, the sums of the weights, of their squares, and of the weighted distances.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,17 +19,23 @@ __all__ = [
     "DEFAULT_NODES",
     "FRACTION_BITS",
     "LARGEST_SUM",
-    "Columns",
-    "as_slice",
+    "Sums",
+    "added",
     "bits_of_offsets",
-    "most_rows",
+    "coarsened",
+    "joined",
+    "no_sums",
     "over_outcomes",
     "require_nodes",
     "require_room",
+    "summed",
+    "sums_of_dense",
+    "sums_of_long",
+    "with_weights",
 ]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Sums = tuple[NDArray[Any], ...]
 Number = TypeVar("Number", np.float64, np.int64)
 
 DEFAULT_NODES, MOST_NODES = 1 << 16, 1 << 24
@@ -44,171 +54,96 @@ def over_outcomes(sums: NDArray[Number]) -> NDArray[Number]:
     return np.asarray(sums[:, 0] + sums[:, 1], dtype=sums.dtype)
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Sums per non-empty cell; the second axis is the label, 0 or 1.
-
-    Attributes
-    ----------
-    cells : int64[m]
-        Strictly increasing.
-    counts : int64[m, 2]
-        Rows.
-    offsets : int64[m, 2]
-        Sum of the rows' distances from the left end of their cell, in units of 2**-36.
-    weights, squared_weights, weighted_offsets : float64[m, 2] or None
-        The same sums with each row's weight; None where every weight is 1.
-    """
-
-    cells: Integers
-    counts: Integers
-    offsets: Integers
-    weights: Floats | None = None
-    squared_weights: Floats | None = None
-    weighted_offsets: Floats | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("cells", *self.sum_names()):
-            self.column(name).flags.writeable = False
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Through the constructor, which makes the arrays read-only again."""
-        return Columns, tuple(map(self.column, [column.name for column in fields(self)]))
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return int(self.counts.sum())
-
-    @property
-    def weighted(self) -> bool:
-        """True where rows have weights."""
-        return self.weights is not None
-
-    def sum_names(self) -> list[str]:
-        """Names of the columns of sums that this table has."""
-        names = [column.name for column in fields(self)][1:]
-        return names if self.weighted else names[:2]
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Column of that name."""
-        values: NDArray[Any] = getattr(self, name)
-        return values
-
-    def floats(self, name: str) -> Floats:
-        """Column of sums with weights, where rows without weight count for one."""
-        values: Floats | None = getattr(self, name)
-        if values is None:
-            whole = self.offsets if name == "weighted_offsets" else self.counts
-            values = whole.astype(np.float64)
-        return values
-
-    def part(self, entries: slice | Integers) -> Columns:
-        """Columns of these entries."""
-        names = ["cells", *self.sum_names()]
-        return Columns(*(self.column(name)[entries] for name in names))
-
-    @classmethod
-    def empty(cls) -> Columns:
-        """Columns of no rows."""
-        return cls(np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty((0, 2), np.int64))
-
-    @classmethod
-    def from_dense(cls, *tables: NDArray[Any]) -> Columns:
-        """Columns of tables with one row per cell of the grid, in the order of the attributes."""
-        cells = np.flatnonzero(tables[0][:, 0] | tables[0][:, 1])
-        rows = as_slice(cells)
-        return cls(cells, *(table[rows] for table in tables))
-
-    @classmethod
-    def from_long(
-        cls, cells: Integers, labels: Integers, *sums: NDArray[Any], offset_bits: int
-    ) -> Columns:
-        """Columns of one row per (cell, label), in any order, repeated rows summed; counts come first."""
-        distinct, place = np.unique(cells, return_inverse=True)
-        slot = 2 * place.ravel() + labels
-        rows = np.bincount(slot, weights=sums[0])  # floats are exact up to the limit
-        require_room(int(rows.max(initial=0)), offset_bits)
-        columns = []
-        for values in sums:
-            column = np.zeros(2 * distinct.size, dtype=values.dtype)
-            np.add.at(column, slot, values)
-            columns.append(column.reshape(-1, 2))
-        used = np.any([column.any(axis=1) for column in columns], axis=0)
-        return cls(distinct[used].astype(np.int64), *(column[used] for column in columns))
-
-    @classmethod
-    def total(cls, parts: Iterable[Columns], *, offset_bits: int) -> Columns:
-        """Sum of several tables, refused where an integer could overflow."""
-        kept = [part for part in parts if part.cells.size]
-        if not kept:
-            return cls.empty()
-        if len(kept) == 1:
-            return kept[0]
-        require_room(sum(int(part.counts.max()) for part in kept), offset_bits)
-        if any(part.weighted for part in kept):
-            kept = [part.with_weights() for part in kept]
-        names = ["cells", *kept[0].sum_names()]
-        return cls(*(np.concatenate([one.column(name) for one in kept]) for name in names)).summed()
-
-    def summed(self) -> Columns:
-        """Columns in which entries of one cell, wherever they stand, are added up."""
-        if not self.cells.size:
-            return Columns.empty()
-        order = np.argsort(self.cells, kind="stable")
-        cells = self.cells[order]
-        first = np.flatnonzero(np.diff(cells, prepend=-1))
-        sums = (np.add.reduceat(self.column(name)[order], first) for name in self.sum_names())
-        return Columns(cells[first], *sums)
-
-    def with_weights(self, factor: tuple[float, float] = (1.0, 1.0)) -> Columns:
-        """Columns of the same rows with their weights multiplied by a factor for each label."""
-        by_label = np.asarray(factor)
-        with np.errstate(over="ignore"):
-            sums = (
-                self.floats("weights") * by_label,
-                self.floats("squared_weights") * by_label**2,
-                self.floats("weighted_offsets") * by_label,
-            )
-        if any(np.max(values, initial=0.0) > LARGEST_SUM for values in sums):
-            message = f"Weights, and their squares, must add up to less than {LARGEST_SUM:g}."
-            raise InputError(message)
-        return Columns(self.cells, self.counts, self.offsets, *sums)
-
-    def coarsened(self, shift: int, offset_bits: int) -> Columns:
-        """Columns of the same rows in cells that are 2**shift times wider; exact for integers."""
-        from calibrant.data._fill import coarse_sums  # adding up on a device does without
-
-        m, wide = self.cells.size, self.cells >> shift
-        if self.rows > most_rows(offset_bits + shift):  # as many may be in one cell
-            first = np.flatnonzero(np.diff(wide, prepend=-1))
-            require_room(int(np.add.reduceat(self.counts, first).max()), offset_bits + shift)
-        cells, (counts, offsets) = np.empty(m, np.int64), np.empty((2, m, 2), np.int64)
-        held = coarse_sums(
-            self.cells, shift, offset_bits, self.counts, self.offsets, cells, counts, offsets
-        )
-        sums: list[NDArray[Any]] = [counts[:held].copy(), offsets[:held].copy()]
-        if self.weights is not None:
-            first = np.searchsorted(wide, cells[:held])
-            moved = (self.cells - (wide << shift)) << offset_bits
-            moments = self.column("weighted_offsets") + self.weights * moved[:, None]
-            floats = (self.weights, self.column("squared_weights"), moments)
-            sums += [np.add.reduceat(values, first) for values in floats]
-        return Columns(cells[:held].copy(), *sums)
-
-    def equals(self, other: Columns) -> bool:
-        """True where both hold the same bits."""
-        names = ["cells", *self.sum_names()]
-        return self.weighted == other.weighted and all(
-            np.array_equal(self.column(name), other.column(name)) for name in names
-        )
+def no_sums() -> Sums:
+    """Sums of no rows."""
+    return np.empty(0, np.int64), *np.empty((2, 0, 2), np.int64)
 
 
-def as_slice(places: Integers) -> slice | Integers:
-    """Increasing places as a slice where there is no gap, which is far quicker to index with."""
-    if places.size and int(places[-1]) - int(places[0]) + 1 == places.size:
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
+def sums_of_dense(*tables: NDArray[Any]) -> Sums:
+    """Sums from tables with a row for each cell of the grid; counts come first."""
+    cells = np.flatnonzero(tables[0][:, 0] | tables[0][:, 1])
+    rows: slice | Integers = cells
+    if cells.size and int(cells[-1]) - int(cells[0]) + 1 == cells.size:  # far quicker to index with
+        rows = slice(int(cells[0]), int(cells[-1]) + 1)
+    return cells, *(table[rows] for table in tables)
+
+
+def sums_of_long(
+    cells: Integers, labels: Integers, *columns: NDArray[Any], offset_bits: int
+) -> Sums:
+    """Sums from a row for each (cell, label), in any order, repeated rows added; counts come first."""
+    distinct, place = np.unique(cells, return_inverse=True)
+    slot = 2 * place.ravel() + labels
+    rows = np.bincount(slot, weights=columns[0])  # floats are exact up to the limit
+    require_room(int(rows.max(initial=0)), offset_bits)
+    sums = []
+    for values in columns:
+        column = np.zeros(2 * distinct.size, dtype=values.dtype)
+        np.add.at(column, slot, values)
+        sums.append(column.reshape(-1, 2))
+    used = np.any([column.any(axis=1) for column in sums], axis=0)
+    return distinct[used].astype(np.int64), *(column[used] for column in sums)
+
+
+def added(parts: Iterable[Sums], *, offset_bits: int) -> Sums:
+    """Sum of several tables, refused where an integer could overflow."""
+    kept = [part for part in parts if part[0].size]
+    if not kept:
+        return no_sums()
+    if len(kept) == 1:
+        return kept[0]
+    require_room(sum(int(part[1].max()) for part in kept), offset_bits)
+    return summed(joined(kept))
+
+
+def joined(parts: list[Sums]) -> Sums:
+    """Entries of one table after those of the other; where one has weights, all do."""
+    if any(len(part) > 3 for part in parts):
+        parts = [with_weights(part) for part in parts]
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def summed(sums: Sums) -> Sums:
+    """Sums in which entries of one cell, wherever they stand, are added up."""
+    if not sums[0].size:
+        return no_sums()
+    order = np.argsort(sums[0], kind="stable")
+    cells = sums[0][order]
+    first = np.flatnonzero(np.diff(cells, prepend=-1))
+    return cells[first], *(np.add.reduceat(column[order], first) for column in sums[1:])
+
+
+def with_weights(sums: Sums, factor: tuple[float, float] = (1.0, 1.0)) -> Sums:
+    """Sums of the same rows with their weights multiplied by a factor for each label."""
+    counts, offsets, *floats = sums[1:]
+    weights, squared, weighted_offsets = floats or (counts, counts, offsets)
+    by_label = np.asarray(factor)
+    with np.errstate(over="ignore"):
+        more = weights * by_label, squared * by_label**2, weighted_offsets * by_label
+    if any(np.max(values, initial=0.0) > LARGEST_SUM for values in more):
+        raise InputError(f"Weights, and their squares, must add up to less than {LARGEST_SUM:g}.")
+    return *sums[:3], *more
+
+
+def coarsened(sums: Sums, shift: int, offset_bits: int) -> Sums:
+    """Sums of the same rows in cells that are 2**shift times wider; exact for integers."""
+    from calibrant.data._fill import coarse_sums  # adding up on a device does without
+
+    cells, counts, offsets, *floats = sums
+    wide = cells >> shift
+    if counts.sum() > _most_rows(offset_bits + shift):  # as many may be in one cell
+        first = np.flatnonzero(np.diff(wide, prepend=-1))
+        require_room(int(np.add.reduceat(counts, first).max()), offset_bits + shift)
+    coarse = np.empty(cells.size, np.int64), *np.empty((2, cells.size, 2), np.int64)
+    held = coarse_sums(cells, shift, offset_bits, counts, offsets, *coarse)
+    places, *others = (column[:held].copy() for column in coarse)
+    if floats:
+        weights, squared, weighted_offsets = floats
+        moved = (cells - (wide << shift)) << offset_bits
+        moments = weighted_offsets + weights * moved[:, None]
+        first = np.searchsorted(wide, places)
+        others += [np.add.reduceat(values, first) for values in (weights, squared, moments)]
+    return places, *others
 
 
 def bits_of_offsets(nodes: int) -> int:
@@ -216,14 +151,14 @@ def bits_of_offsets(nodes: int) -> int:
     return FRACTION_BITS - (nodes.bit_length() - 1)
 
 
-def most_rows(offset_bits: int) -> int:
+def _most_rows(offset_bits: int) -> int:
     """Most rows of a cell whose sum of offsets 64-bit integers can hold."""
     return (1 << (63 - offset_bits)) - 1
 
 
 def require_room(rows_in_a_cell: int, offset_bits: int) -> None:
     """Refuse sums of offsets that 64-bit integers could not hold."""
-    most = most_rows(offset_bits)
+    most = _most_rows(offset_bits)
     if rows_in_a_cell > most:
         message = f"A cell of this grid holds at most {most} rows; this would put {rows_in_a_cell} into one."
         raise MergeError(message, hint="Keep the sketches apart, or use more nodes.")

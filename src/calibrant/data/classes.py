@@ -19,7 +19,7 @@ from calibrant._arguments import require_choice, require_flag
 from calibrant._format import common_length, common_start, distinct_parts, group_text
 from calibrant.data._fill import fill_classes, fill_weights
 from calibrant.data.arrays import as_array, as_column, is_missing
-from calibrant.data.cell_sums import DEFAULT_NODES, Columns, require_nodes
+from calibrant.data.cell_sums import DEFAULT_NODES, require_nodes, sums_of_dense
 from calibrant.data.columns import require_numbers, same_length
 from calibrant.data.rows import DROP, Rows, missing_value
 from calibrant.data.sketch import Sketch
@@ -542,8 +542,8 @@ def classwise(
             )
     sketches = {}
     for k, name in enumerate(matrix.classes):
-        columns = Columns.from_dense(*(table[k] for table in (counts, offsets, *sums)))
-        sketches[name] = Sketch(columns, nodes=nodes, dropped={} if k else top.dropped)
+        own = sums_of_dense(*(table[k] for table in (counts, offsets, *sums)))
+        sketches[name] = Sketch(own, nodes=nodes, dropped={} if k else top.dropped)
     return Sketches(sketches, by="class")
 
 

@@ -23,7 +23,14 @@ from calibrant.data._fill import (
     sum_log_losses,
     unpack,
 )
-from calibrant.data.cell_sums import Columns, bits_of_offsets, require_room
+from calibrant.data.cell_sums import (
+    Sums,
+    added,
+    bits_of_offsets,
+    no_sums,
+    require_room,
+    sums_of_dense,
+)
 from calibrant.data.rows import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Rows
 from calibrant.data.scales import PROBABILITY, Scale
 
@@ -62,16 +69,16 @@ class Outline(NamedTuple):
     coarse: float
 
 
-def fill(pairs: Rows, nodes: int, scale: Scale) -> Columns:
+def fill(pairs: Rows, nodes: int, scale: Scale) -> Sums:
     """One pass over the rows; the first row that breaks a rule is refused."""
     filling = _fill_weights if pairs.fractional else _fill_counts
-    columns = filling(pairs, nodes, scale)
-    require_room(int(columns.counts.max(initial=0)), bits_of_offsets(nodes))
+    sums = filling(pairs, nodes, scale)
+    require_room(int(sums[1].max(initial=0)), bits_of_offsets(nodes))
     pairs.mark_valid()
-    return columns
+    return sums
 
 
-def _fill_counts(pairs: Rows, nodes: int, scale: Scale) -> Columns:
+def _fill_counts(pairs: Rows, nodes: int, scale: Scale) -> Sums:
     """Packed words, a table for as many rows as they hold, and the sum of these tables."""
     log2_nodes = nodes.bit_length() - 1
     bytes_each = 16 * (nodes + 1) + (0 if pairs.needs_no_conversion else 20 * BLOCK_ROWS)
@@ -79,20 +86,20 @@ def _fill_counts(pairs: Rows, nodes: int, scale: Scale) -> Columns:
     parts = max(threads, -(-pairs.n // rows_of_a_word(log2_nodes)))
     marking = parts == 1 and pairs.n < nodes  # then fewer bits are set than words would be read
 
-    def pack_range(rows: range) -> tuple[Columns, int]:
+    def pack_range(rows: range) -> tuple[Sums, int]:
         packed = np.zeros(2 * (nodes + 1), np.uint64)
         occupied = np.zeros((nodes >> 6) + 1, np.uint64)
         for start, p, y, _ in pairs.blocks(rows):
             places = _located(pairs, start, p, scale)
             invalid = pack(places, y, log2_nodes, packed, occupied if marking else _NO_WORDS)
             if invalid >= 0:
-                return Columns.empty(), start + invalid
+                return no_sums(), start + invalid
         size = marked(occupied) if marking else mark(packed, occupied)
-        columns = np.empty(size, np.int64), *np.empty((2, size, 2), np.int64)
-        unpack(packed, occupied, log2_nodes, *columns)
-        return Columns(*columns), -1
+        sums = np.empty(size, np.int64), *np.empty((2, size, 2), np.int64)
+        unpack(packed, occupied, log2_nodes, *sums)
+        return sums, -1
 
-    return Columns.total(_by_ranges(pairs, pack_range, parts), offset_bits=bits_of_offsets(nodes))
+    return added(_by_ranges(pairs, pack_range, parts), offset_bits=bits_of_offsets(nodes))
 
 
 def _by_ranges(
@@ -142,7 +149,7 @@ def _summed(pairs: Rows, add: Add, shape: tuple[int, int]) -> Floats:
     return np.asarray(total)
 
 
-def _fill_weights(pairs: Rows, nodes: int, scale: Scale) -> Columns:
+def _fill_weights(pairs: Rows, nodes: int, scale: Scale) -> Sums:
     """One thread, so that float sums do not depend on how many cores there are."""
     counts, offsets = np.zeros((2, nodes + 1, 2), dtype=np.int64)
     sums = np.zeros((3, nodes + 1, 2))
@@ -161,7 +168,7 @@ def _fill_weights(pairs: Rows, nodes: int, scale: Scale) -> Columns:
             pairs.refuse(start + invalid)
     if not sums[0].sum() >= LEAST_TOTAL_WEIGHT:
         pairs.refuse_zero_weights()
-    return Columns.from_dense(counts, offsets, *sums)
+    return sums_of_dense(counts, offsets, *sums)
 
 
 def outline_of(pairs: Rows, step: int = 1) -> Outline:

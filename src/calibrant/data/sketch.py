@@ -18,10 +18,15 @@ from calibrant.data.cell_sums import (
     DEFAULT_NODES,
     FRACTION_BITS,
     LARGEST_SUM,
-    Columns,
+    Sums,
+    added,
     bits_of_offsets,
+    coarsened,
+    no_sums,
     over_outcomes,
     require_nodes,
+    sums_of_long,
+    with_weights,
 )
 from calibrant.data.columns import numbers, require_each, same_length
 from calibrant.data.fill import fill
@@ -86,29 +91,36 @@ class Sketch:
 
     def __init__(
         self,
-        columns: Columns,
+        sums: Sums,
         *,
         nodes: int = DEFAULT_NODES,
         scale: Scale = PROBABILITY,
         dropped: Mapping[str, int] | None = None,
     ) -> None:
-        self._nodes = require_nodes(nodes)
-        self._scale = scale
-        cells = columns.cells  # at which the compiled loops write
-        if cells.size and not 0 <= cells[0] <= cells[-1] <= nodes:
+        for column in sums:
+            column.flags.writeable = False
+        self.sums, self.nodes, self.scale = sums, require_nodes(nodes), scale
+        self.cells, self.counts, self.offsets = sums[:3]
+        self.weighted = len(sums) > 3
+        self.dropped: Mapping[str, int] = dict(dropped or {})
+        ends = self.cells[:1].tolist() + self.cells[-1:].tolist()  # the compiled loops write there
+        if any(not 0 <= cell <= nodes for cell in ends):
             message = (
-                f"`cells` must lie between 0 and {nodes}; these go from {cells[0]} to {cells[-1]}."
+                f"`cells` must lie between 0 and {nodes}; these go from {ends[0]} to {ends[1]}."
             )
             hint = "Pass the `nodes` that the cells were made with."
             raise InputError(message, argument="cells", hint=hint)
-        self._state = (columns, dict(dropped or {}))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Through the constructor, which makes the arrays read-only again."""
+        return _unpickled, (self.sums, self.nodes, self.scale, self.dropped)
 
     # -- building ------------------------------------------------------------------------------
 
     @classmethod
     def empty(cls, *, nodes: int = DEFAULT_NODES, scale: str | Scale = PROBABILITY) -> Sketch:
         """Sketch of no rows, to be added to or updated."""
-        return cls(Columns.empty(), nodes=nodes, scale=as_scale(scale))
+        return cls(no_sums(), nodes=nodes, scale=as_scale(scale))
 
     @classmethod
     def from_rows(
@@ -123,8 +135,8 @@ class Sketch:
             scale,
             base_rate=rows.base_rate if isinstance(scale, str) and scale == "relative" else None,
         )
-        columns = fill(rows, require_nodes(nodes), scale)
-        return cls(columns, nodes=nodes, scale=scale, dropped=rows.dropped)
+        sums = fill(rows, require_nodes(nodes), scale)
+        return cls(sums, nodes=nodes, scale=scale, dropped=rows.dropped)
 
     @classmethod
     def from_arrays(
@@ -187,8 +199,8 @@ class Sketch:
         offsets = counts * np.tile(fixed & ((1 << bits) - 1), 2)
         labels = np.repeat(np.array([0, 1]), trials.size)
         used = counts > 0
-        sums = (values[used] for values in (np.tile(fixed >> bits, 2), labels, counts, offsets))
-        return cls(Columns.from_long(*sums, offset_bits=bits), nodes=nodes, scale=scale)
+        columns = (values[used] for values in (np.tile(fixed >> bits, 2), labels, counts, offsets))
+        return cls(sums_of_long(*columns, offset_bits=bits), nodes=nodes, scale=scale)
 
     @classmethod
     def from_columns(
@@ -210,66 +222,26 @@ class Sketch:
         """
         given = (cells, labels, counts, offsets, weights, squared_weights, weighted_offsets)
         table = dict(zip(INTEGER_COLUMNS + FLOAT_COLUMNS, given, strict=True))
-        sums = checked_columns({k: v for k, v in table.items() if v is not None}, nodes)
-        columns = Columns.from_long(*sums, offset_bits=bits_of_offsets(nodes))
-        return cls(columns, nodes=nodes, scale=as_scale(scale))
+        columns = checked_columns({k: v for k, v in table.items() if v is not None}, nodes)
+        sums = sums_of_long(*columns, offset_bits=bits_of_offsets(nodes))
+        return cls(sums, nodes=nodes, scale=as_scale(scale))
 
     # -- reading -------------------------------------------------------------------------------
 
     @property
-    def nodes(self) -> int:
-        """Number of cells of the grid, a power of two."""
-        return self._nodes
-
-    @property
-    def scale(self) -> Scale:
-        """Scale on which the grid lies."""
-        return self._scale
-
-    @property
-    def columns(self) -> Columns:
-        """Sums per cell, as sorted sparse columns."""
-        return self._state[0]
-
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        """Rows that were left out, by reason."""
-        return self._state[1]
-
-    @property
-    def weighted(self) -> bool:
-        """True where rows have weights."""
-        return self.columns.weighted
-
-    @property
-    def cells(self) -> NDArray[np.int64]:
-        """Non-empty cells, in increasing order."""
-        return self.columns.cells
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Rows per (cell, label)."""
-        return self.columns.counts
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """Sum of offsets per (cell, label), in units of 2**-36."""
-        return self.columns.offsets
-
-    @property
     def weights(self) -> NDArray[np.float64]:
         """Sum of weights per (cell, label)."""
-        return self.columns.floats("weights")
+        return self.sums[3] if self.weighted else self.counts.astype(np.float64)
 
     @property
     def squared_weights(self) -> NDArray[np.float64]:
         """Sum of squared weights per (cell, label)."""
-        return self.columns.floats("squared_weights")
+        return self.sums[4] if self.weighted else self.counts.astype(np.float64)
 
     @property
     def weighted_offsets(self) -> NDArray[np.float64]:
         """Sum of weight times offset per (cell, label), in units of 2**-36."""
-        return self.columns.floats("weighted_offsets")
+        return self.sums[5] if self.weighted else self.offsets.astype(np.float64)
 
     @property
     def groups(self) -> dict[tuple[Any, ...], Sketch]:
@@ -283,7 +255,7 @@ class Sketch:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return self.columns.rows
+        return int(self.counts.sum())
 
     @property
     def total_weight(self) -> float:
@@ -317,25 +289,24 @@ class Sketch:
         except TooFewRows as error:
             if not error.dropped:
                 raise
-            more = self._with(Columns.empty(), error.dropped)
+            more = self._with(no_sums(), error.dropped)
         with UPDATES:
-            merged = self + more
-            self._state = merged._state
+            vars(self).update(vars(self + more))
 
     def __add__(self, other: Sketch) -> Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented
         self.require_same_grid(other)
-        columns = Columns.total((self.columns, other.columns), offset_bits=self.offset_bits)
-        return self._with(columns, Counter(self.dropped) + Counter(other.dropped))
+        sums = added((self.sums, other.sums), offset_bits=self.offset_bits)
+        return self._with(sums, Counter(self.dropped) + Counter(other.dropped))
 
     def __radd__(self, other: object) -> Sketch:
         if other == 0 and isinstance(other, int):  # the start value of sum()
-            return self._with(self.columns, self.dropped)  # an update must not reach its only part
+            return self._with(self.sums, self.dropped)  # an update must not reach its only part
         return NotImplemented
 
-    def _with(self, columns: Columns, dropped: Mapping[str, int]) -> Sketch:
-        return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=dropped)
+    def _with(self, sums: Sums, dropped: Mapping[str, int]) -> Sketch:
+        return Sketch(sums, nodes=self.nodes, scale=self.scale, dropped=dropped)
 
     def rebin(self, nodes: int) -> Sketch:
         """Sketch of the same rows on a coarser grid; for integer sums, to the bit."""
@@ -344,8 +315,8 @@ class Sketch:
             message = f"`nodes` must be at most {self.nodes}, the sketch's own; got {nodes}."
             hint = f"A finer grid needs the rows: build it with `Sketch.from_arrays(..., nodes={nodes})`."
             raise InputError(message, argument="nodes", hint=hint)
-        columns = self.columns.coarsened(shift, self.offset_bits)
-        return Sketch(columns, nodes=nodes, scale=self.scale, dropped=self.dropped)
+        sums = coarsened(self.sums, shift, self.offset_bits)
+        return Sketch(sums, nodes=nodes, scale=self.scale, dropped=self.dropped)
 
     def reweight(self, *, negative: float = 1.0, positive: float = 1.0) -> Sketch:
         """Sketch with each outcome's weight multiplied: undoes down-sampling.
@@ -361,7 +332,7 @@ class Sketch:
         """
         require_number("negative", negative, 0.0, 1e30)
         require_number("positive", positive, 0.0, 1e30)
-        return self._with(self.columns.with_weights((negative, positive)), self.dropped)
+        return self._with(with_weights(self.sums, (negative, positive)), self.dropped)
 
     def require_same_grid(self, other: Sketch) -> None:
         """Refuse a sketch that cannot be added to this one."""
@@ -381,9 +352,13 @@ class Sketch:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sketch):
             return NotImplemented
-        grid = (self.nodes, self.scale, self.dropped)
-        other_grid = (other.nodes, other.scale, other.dropped)
-        return grid == other_grid and self.columns.equals(other.columns)
+        same = (self.nodes, self.scale, self.dropped, self.weighted) == (
+            other.nodes,
+            other.scale,
+            other.dropped,
+            other.weighted,
+        )
+        return same and all(map(np.array_equal, self.sums, other.sums))
 
     def __repr__(self) -> str:
         rows = f"{self.n} rows" + (" with weights" if self.weighted else "")
@@ -393,6 +368,10 @@ class Sketch:
             f"{self.nodes} cells, scale {self.scale.name}"
             + (f", {dropped} rows dropped>" if dropped else ">")
         )
+
+
+def _unpickled(sums: Sums, nodes: int, scale: Scale, dropped: Mapping[str, int]) -> Sketch:
+    return Sketch(sums, nodes=nodes, scale=scale, dropped=dropped)
 
 
 def as_sketch(

@@ -12,14 +12,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import as_array
-from calibrant.data.cell_sums import Columns, bits_of_offsets, over_outcomes, require_room
+from calibrant.data.cell_sums import (
+    bits_of_offsets,
+    joined,
+    no_sums,
+    over_outcomes,
+    require_room,
+    summed,
+    sums_of_long,
+)
 from calibrant.data.rows import LEAST_TOTAL_WEIGHT, LEFT_OUT
 from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketch, checked_columns
@@ -42,18 +50,14 @@ class Stacked(Sequence[Sketch]):
     ----------
     bounds : int64[k + 1]
         Where the cells of each begin, and where those of the last end.
-    columns : Columns
+    entries : Sketch
         The cells of all of them; they increase within each.
-    nodes, scale
-        Of their grid.
     dropped : mapping of int to mapping
         Rows that were left out, by place of the sketch and by reason.
     """
 
     bounds: Integers
-    columns: Columns
-    nodes: int
-    scale: Scale
+    entries: Sketch
     dropped: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
@@ -62,16 +66,12 @@ class Stacked(Sequence[Sketch]):
         if isinstance(sketches, Stacked):
             return sketches
         parts = list(sketches)
-        columns = [part.columns for part in parts]
-        if any(one.weighted for one in columns):
-            columns = [one.with_weights() for one in columns]
-        joined = (
-            np.concatenate([one.column(name) for one in columns])
-            for name in ["cells", *columns[0].sum_names()]
+        entries = Sketch(
+            joined([part.sums for part in parts]), nodes=parts[0].nodes, scale=parts[0].scale
         )
-        bounds = np.cumsum([0, *(one.cells.size for one in columns)]).astype(np.int64)
+        bounds = np.cumsum([0, *(part.cells.size for part in parts)]).astype(np.int64)
         dropped = {place: part.dropped for place, part in enumerate(parts) if part.dropped}
-        return cls(bounds, Columns(*joined), parts[0].nodes, parts[0].scale, dropped)
+        return cls(bounds, entries, dropped)
 
     def __len__(self) -> int:
         return self.bounds.size - 1
@@ -86,60 +86,37 @@ class Stacked(Sequence[Sketch]):
         if not -len(self) <= place < len(self):
             raise IndexError(place)
         place %= len(self)
-        columns = self.columns.part(slice(int(self.bounds[place]), int(self.bounds[place + 1])))
-        dropped = self.dropped.get(place)
-        return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=dropped)
+        own = slice(int(self.bounds[place]), int(self.bounds[place + 1]))
+        return self._taken(own, self.dropped.get(place))
 
-    @property
-    def cells(self) -> Integers:
-        """Cell of each entry."""
-        return self.columns.cells
+    def _taken(self, own: slice | Integers, dropped: Mapping[str, int] | None = None) -> Sketch:
+        sums = tuple(column[own] for column in self.entries.sums)
+        return Sketch(sums, nodes=self.entries.nodes, scale=self.entries.scale, dropped=dropped)
 
     @property
     def code(self) -> Integers:
         """Sketch that each entry belongs to, as 0, 1, ..."""
         return np.repeat(np.arange(len(self)), np.diff(self.bounds))
 
-    @property
-    def rows(self) -> Integers:
-        """Rows of each sketch."""
-        return self._sums(over_outcomes(self.columns.counts))
-
-    @property
-    def weights(self) -> Floats:
-        """Sum of weights per (entry, label)."""
-        return self.columns.floats("weights")
-
-    @property
-    def weighted_offsets(self) -> Floats:
-        """Sum of weight times offset per (entry, label), in units of 2**-36."""
-        return self.columns.floats("weighted_offsets")
-
     def total(self) -> Sketch:
         """Sketch of all together."""
-        columns = self.columns.summed()
-        require_room(int(columns.counts.max(initial=0)), bits_of_offsets(self.nodes))
+        nodes, sums = self.entries.nodes, summed(self.entries.sums)
+        require_room(int(sums[1].max(initial=0)), bits_of_offsets(nodes))
         dropped = sum(map(Counter, self.dropped.values()), Counter())
-        return Sketch(columns, nodes=self.nodes, scale=self.scale, dropped=dropped)
+        return Sketch(sums, nodes=nodes, scale=self.entries.scale, dropped=dropped)
 
     def with_weight(self) -> Stacked:
         """Sketches that have weight."""
-        weighs = self._sums(over_outcomes(self.weights)) >= LEAST_TOTAL_WEIGHT
-        return self if weighs.all() else self.taken(np.flatnonzero(weighs))
-
-    def taken(self, places: Integers) -> Stacked:
-        """Sketches at these places, in this order."""
-        sizes = np.diff(self.bounds)[places]
-        bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        entry = np.arange(bounds[-1]) + np.repeat(self.bounds[places] - bounds[:-1], sizes)
-        kept = enumerate(places.tolist())
-        dropped = {new: self.dropped[old] for new, old in kept if old in self.dropped}
-        return replace(self, bounds=bounds, columns=self.columns.part(entry), dropped=dropped)
-
-    def _sums(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum over the entries of each sketch; some have none."""
-        upto = np.concatenate([[0], np.cumsum(values)])
-        return np.asarray(np.diff(upto[self.bounds]))
+        upto = np.concatenate([[0.0], np.cumsum(over_outcomes(self.entries.weights))])
+        weighs = np.diff(upto[self.bounds]) >= LEAST_TOTAL_WEIGHT
+        if weighs.all():
+            return self
+        places = np.flatnonzero(weighs)
+        bounds = np.concatenate([[0], np.cumsum(np.diff(self.bounds)[places])]).astype(np.int64)
+        dropped = {
+            k: self.dropped[old] for k, old in enumerate(places.tolist()) if old in self.dropped
+        }
+        return Stacked(bounds, self._taken(np.flatnonzero(weighs[self.code])), dropped)
 
 
 class Sketches(Mapping[Any, Sketch]):
@@ -366,27 +343,25 @@ def from_table(
     if cells.ndim == 1 and cells.dtype.kind in "iuf":  # negative cells are reasons and not places
         left_out = (cells < 0) & (cells >= -len(LEFT_OUT))
         given |= {"cell": np.where(left_out, 0, cells)} if "cell" in given else {}
-    sums = checked_columns(given, nodes)
+    columns = checked_columns(given, nodes)
     resolved = as_scale(scale)
 
     def build(rows: Integers) -> Sketch:
         dropped: Counter[str] = Counter()
         for row in rows[left_out[rows]]:
-            dropped[LEFT_OUT[-1 - int(cells[row])]] += int(sums[2][row])
+            dropped[LEFT_OUT[-1 - int(cells[row])]] += int(columns[2][row])
         kept = rows[~left_out[rows]]
-        columns = Columns.empty()
-        if kept.size:
-            bits = bits_of_offsets(nodes)
-            columns = Columns.from_long(*(values[kept] for values in sums), offset_bits=bits)
-        return Sketch(columns, nodes=nodes, scale=resolved, dropped=dropped)
+        own = (values[kept] for values in columns)
+        sums = sums_of_long(*own, offset_bits=bits_of_offsets(nodes)) if kept.size else no_sums()
+        return Sketch(sums, nodes=nodes, scale=resolved, dropped=dropped)
 
     if not by:
-        return build(np.arange(sums[0].size))
-    columns = [plain_values(table[name]) for name in by]
-    if any(len(column) != sums[0].size for column in columns):
+        return build(np.arange(columns[0].size))
+    groups = [plain_values(table[name]) for name in by]
+    if any(len(column) != columns[0].size for column in groups):
         raise InputError("The columns of groups must be as long as the others.")
     members: dict[Any, list[int]] = {}
-    for row, values in enumerate(zip(*columns, strict=True)):
+    for row, values in enumerate(zip(*groups, strict=True)):
         key = tuple(_NAN if value != value else value for value in values)
         try:
             members.setdefault(key if len(by) > 1 else key[0], []).append(row)

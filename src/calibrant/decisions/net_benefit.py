@@ -261,9 +261,9 @@ def split_rows(rows: Rows, codes: tuple[Integers, int] | None, seed: int) -> Spl
 
 def _split_cells(sketch: Sketch, clusters: Stacked | None, seed: int) -> Split:
     """Folds of clusters; without them, of the rows of each cell and outcome, which share their mean."""
-    table = Stacked.of([sketch]) if clusters is None else clusters
-    at, label = np.nonzero(table.columns.counts)
-    count, offset = table.columns.counts[at, label], table.columns.offsets[at, label]
+    table = sketch if clusters is None else clusters.entries
+    at, label = np.nonzero(table.counts)
+    count, offset = table.counts[at, label], table.offsets[at, label]
     if clusters is None:
         unit = None
         entry, fold = np.nonzero(in_folds := _rows_of_folds(count, seed))

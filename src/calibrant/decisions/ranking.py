@@ -180,8 +180,8 @@ def rank_sketch(sketch: Sketch, parts: Stacked | None = None, side: Side = "abov
     last = np.where(high < 1.0, np.nextafter(high, 0.0), 1.0)
     clusters = None
     if parts is not None:
-        place = np.searchsorted(cells, parts.cells)
-        clusters = _apart(place, parts.code, parts.weights, len(parts), cells.size, side)
+        place = np.searchsorted(cells, parts.entries.cells)
+        clusters = _apart(place, parts.code, parts.entries.weights, len(parts), cells.size, side)
     return _ranking(
         low if side == "above" else last,
         np.asarray(sketch.scale.prediction(_farthest(sketch, used, side))),

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number, require_choice, require_confidence
-from calibrant.data.cell_sums import Columns
 from calibrant.data.columns import require_each
 from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes
 from calibrant.data.scales import PROBABILITY, Scale
@@ -230,16 +229,16 @@ def _require_weight_type(weight_type: str, y_true: Any) -> None:
 
 def counted(pairs: Rows, sketch: Sketch) -> Sketch:
     """The sketch of as many rows as the weights say."""
-    columns, weight = sketch.columns, pairs.weight
-    if weight is None or columns.weights is None or columns.weighted_offsets is None:
+    weight = pairs.weight
+    if weight is None:
         return sketch
     rule = "be whole numbers if they are frequencies"
     hint = 'For weights that are not counts, leave out `weight_type="frequency"`.'
     require_each("sample_weight", weight, weight == np.floor(weight), rule, hint)
-    counts = np.rint(columns.weights).astype(np.int64)
-    offsets = np.rint(columns.weighted_offsets).astype(np.int64)
+    counts = np.rint(sketch.weights).astype(np.int64)
+    offsets = np.rint(sketch.weighted_offsets).astype(np.int64)
     used = counts.any(axis=1)
-    rows = Columns(columns.cells[used], counts[used], offsets[used])
+    rows = sketch.cells[used], counts[used], offsets[used]
     return Sketch(rows, nodes=sketch.nodes, scale=sketch.scale, dropped=sketch.dropped)
 
 

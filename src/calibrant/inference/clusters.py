@@ -128,9 +128,10 @@ class ClusterResiduals:
     @classmethod
     def of_sketches(cls, scale: Scale, sketches: Stacked) -> ClusterResiduals:
         """One sketch for each cluster."""
-        weights, total = sketches.weights, sketches.weights.sum()
+        weights = sketches.entries.weights
+        total = weights.sum()
         mass = over_outcomes(weights) / total
-        position = cell_positions(sketches)
+        position = cell_positions(sketches.entries)
         f = np.asarray(scale.prediction(position)).clip(0.0, 1.0)
         parts = (mass, weights[:, 1] / total, mass * f)
         sums = np.array(

@@ -253,7 +253,11 @@ class Sample:
         if not self.parts:
             return cell_positions(self.sketch, by_label=True), self.sketch.weights, None
         table = Stacked.of(self.parts)
-        return cell_positions(table, by_label=True), table.weights, np.repeat(table.code, 2)
+        return (
+            cell_positions(table.entries, by_label=True),
+            table.entries.weights,
+            np.repeat(table.code, 2),
+        )
 
     @cached_property
     def p(self) -> Floats:

@@ -164,10 +164,7 @@ def _moments(groups: Stacked) -> tuple[Floats, Floats, Floats, float]:
     weighted for it, a group's weight is what its number of rows leads to expect: one more heavy row than
     usual would seem to make it both further off and less sure. The design effects are those of all groups.
     """
-    cells = Sketch(
-        groups.columns, nodes=groups.nodes, scale=groups.scale
-    )  # of one group after the other
-    sums = LabelSums.of(cells)
+    sums = LabelSums.of(groups.entries)  # of one group after the other
     f, weights, mass, squared = sums.prediction, sums.weights, sums.mass, sums.squared.sum(axis=1)
     rows, chance = sums.counts.sum(axis=1), f * (1.0 - f)
     expected, variance = mass, null_moments(sums)[0]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
 from calibrant.data.sketch import Sketch
-from calibrant.data.sketches import Stacked
 from calibrant.smoothing.curves import mean_size, smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
 
@@ -32,7 +31,7 @@ CONVERGED = 1e-4
 """Relative precision of the fixed points of a batch."""
 
 
-def cell_positions(sketch: Sketch | Stacked, *, by_label: bool = False) -> Floats:
+def cell_positions(sketch: Sketch, *, by_label: bool = False) -> Floats:
     """Mean place of the rows in each non-empty cell, or (cell, label), on the scale's grid from 0 to 1."""
     columns = sketch.columns
     weights, moments = columns.floats("weights"), columns.floats("weighted_offsets")
@@ -45,7 +44,7 @@ def cell_positions(sketch: Sketch | Stacked, *, by_label: bool = False) -> Float
     return np.asarray(left + offset * 2.0**-FRACTION_BITS)
 
 
-def cell_predictions(sketch: Sketch | Stacked, *, by_label: bool = False) -> Floats:
+def cell_predictions(sketch: Sketch, *, by_label: bool = False) -> Floats:
     """Mean prediction of the rows in each non-empty cell, or (cell, label)."""
     positions = cell_positions(sketch, by_label=by_label)
     return np.asarray(sketch.scale.prediction(positions)).clip(0.0, 1.0)

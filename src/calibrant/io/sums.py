@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data._fill import fill_counts, fill_weights, sum_words
-from calibrant.data.cell_sums import Columns, require_room
+from calibrant.data.cell_sums import require_room
 from calibrant.data.rows import LEAST_TOTAL_WEIGHT, REASONS, Rows, refusal
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, Stacked
@@ -550,7 +550,8 @@ def _stacked(
         table.reshape(-1)[row] = column[entry]
         tables.append(table)
     require_room(int(tables[0].max(initial=0)), request.offset_bits)
-    return Stacked(starts, Columns(cells, *tables), request.nodes, request.scale, refused)
+    entries = Sketch((cells, *tables), nodes=request.nodes, scale=request.scale)
+    return Stacked(starts, entries, refused)
 
 
 def _refused_rows(request: Request, places: Integers, counts: Integers) -> dict[str, int]:

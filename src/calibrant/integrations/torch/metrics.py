@@ -210,14 +210,14 @@ class _TableMetric(Metric):  # type: ignore[misc]
 
     def sketches(self) -> list[Sketch]:
         """Sketch of each table, over everything that was added (and every process, in `compute`)."""
-        from calibrant.data.cell_sums import Columns
+        from calibrant.data.cell_sums import sums_of_dense
         from calibrant.data.sketch import Sketch
 
         tables = [
-            Columns.from_dense(c.reshape(-1, 2), o.reshape(-1, 2))
+            sums_of_dense(c.reshape(-1, 2), o.reshape(-1, 2))
             for c, o in zip(self.counts.cpu().numpy(), self.offsets.cpu().numpy(), strict=True)
         ]
-        self._require_rows(self.refused.tolist(), sum(table.cells.size for table in tables))
+        self._require_rows(self.refused.tolist(), sum(table[0].size for table in tables))
         return [Sketch(table, nodes=self.nodes) for table in tables]
 
     def _require_rows(self, refused: list[int], rows: int) -> None:
