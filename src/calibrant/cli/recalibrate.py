@@ -115,7 +115,7 @@ def _sample(
     """
     from calibrant.cli._inputs import Columns, read_arrays, read_samples
     from calibrant.cli.options import Grouping
-    from calibrant.data.classes import class_distributions
+    from calibrant.data.classes import as_class_probabilities
     from calibrant.data.rows import as_rows
 
     reading, sample, names = source.reading, {}, None
@@ -137,9 +137,10 @@ def _sample(
     if reading.multiclass:
         for name in {"percent", "from_logprobs", "pos_label", "labels"} & set(options):
             raise InputError(f"`{name}` is for predictions of one event.")
-        valid = class_distributions(y_true, y_prob, **options)
-        kept, names = valid.rows, _class_names(reading, columns.prob)
-        sample = {"y_true": y_true[kept], "y_prob": valid.probs, "classes": valid.classes}
+        valid = as_class_probabilities(y_true, y_prob, **options).valid()
+        names = _class_names(reading, columns.prob)
+        kept = slice(None) if valid.kept is None else valid.kept
+        sample = {"y_true": y_true[kept], "y_prob": valid.distributions, "classes": valid.classes}
     else:
         valid = as_rows(y_true, y_prob, **options)
         kept = slice(None) if valid.kept is None else valid.kept
@@ -246,7 +247,7 @@ def _applied_to_classes(learned: Any, table: Any, prob: Sequence[str], reading: 
     """Recalibrated class probabilities, in the order of the columns."""
     import numpy as np
 
-    from calibrant.data.classes import class_distributions
+    from calibrant.data.classes import as_class_probabilities
     from calibrant.io.predictions import class_matrix
 
     values = []
@@ -257,9 +258,11 @@ def _applied_to_classes(learned: Any, table: Any, prob: Sequence[str], reading: 
         values.append(cells if lists else table[name].to_numpy())
     matrix = class_matrix(values, prob[0], on_invalid="raise")
     zeros, places = np.zeros(len(matrix)), range(matrix.shape[1])
-    valid = class_distributions(zeros, matrix, from_logits=reading.from_logits, classes=places)
+    valid = as_class_probabilities(
+        zeros, matrix, from_logits=reading.from_logits, classes=places
+    ).valid()
     names = _class_names(reading, prob)
-    return learned.transform(valid.probs, **({} if names is None else {"classes": names}))
+    return learned.transform(valid.distributions, **({} if names is None else {"classes": names}))
 
 
 def _write_table(table: Any, path: Path, suffix: str) -> None:

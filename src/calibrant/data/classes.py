@@ -7,8 +7,8 @@ class against the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -17,25 +17,22 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_flag
 from calibrant._format import common_length, common_start, distinct_parts, group_text
-from calibrant.data._fill import fill_classes, fill_weights
-from calibrant.data.arrays import as_array, as_column, is_missing
+from calibrant.data._fill import fill_classes
+from calibrant.data.arrays import as_array, as_column, is_missing, require_numbers, same_length
 from calibrant.data.cell_sums import DEFAULT_NODES, require_nodes, sums_of_dense
-from calibrant.data.columns import require_numbers, same_length
-from calibrant.data.rows import DROP, Rows, missing_value
+from calibrant.data.rows import DROP, Rows, missing_value, require_rows_left
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, TooFewRows, invalid, show_value
+from calibrant.errors import InputError, invalid, show_value
 
 __all__ = [
     "SMALLEST_LOGARITHM",
     "SUM_TOLERANCE",
     "TRUTH",
-    "ClassDistributions",
     "ClassOptions",
     "ClassProbabilities",
     "as_class_names",
     "as_class_probabilities",
-    "class_distributions",
     "class_indices",
     "class_names",
     "classwise",
@@ -115,18 +112,17 @@ def class_names(columns: Sequence[str], labels: set[Any]) -> tuple[Any, ...] | N
 
 def _numbered(columns: Sequence[str], labels: set[Any]) -> tuple[Any, ...] | None:
     """Numbers or truth values that columns are named by; None where labels count the columns."""
-    for ending in (r"\d+$", r"\d+\.?\d*$"):  # a number that all begin with is never cut in two
-        start = len(re.sub(ending, "", columns[0][: common_length(columns)]))
-        parts = [name[start:] for name in columns]
-        end = common_start([part[::-1] for part in parts])
-        names = tuple(_number(part[: len(part) - end]) for part in parts)
-        elsewhere = [not isinstance(n, str) and n != place for place, n in enumerate(names)]
-        if labels <= set(names):
-            truth = bool(labels) and all(isinstance(label, bool) for label in labels)
-            names = tuple(bool(n) if truth and n in (0, 1) else n for n in names)
-            return names if any(elsewhere) else None
-    if not any(elsewhere):
+    # A number that all begin with is never cut in two.
+    start = len(columns[0][: common_length(columns)].rstrip("0123456789"))
+    parts = [name[start:] for name in columns]
+    end = common_start([part[::-1] for part in parts])
+    names = tuple(_number(part[: len(part) - end]) for part in parts)
+    elsewhere = any(not isinstance(n, str) and n != place for place, n in enumerate(names))
+    if not elsewhere:
         return None
+    if labels <= set(names):
+        truth = bool(labels) and all(isinstance(label, bool) for label in labels)
+        return tuple(bool(n) if truth and n in (0, 1) else n for n in names)
     listed = ", ".join(map(str, names[:5])) + (", ..." if len(names) > 5 else "")
     raise InputError(
         "`y_true` must hold the numbers that the columns of `y_prob` are named by; "
@@ -194,15 +190,13 @@ def refuse_probabilities(
     calibrant.errors.InputError: `y_prob` must hold logits, and every row lies in [0, 1] and sums to 1. If
     they are probabilities, leave out `from_logits=True`.
     """
-
-    def are_probabilities(rows: NDArray[Any]) -> bool:
+    for rows in (logits[:1], logits):  # one row is nearly always enough
         with np.errstate(invalid="ignore", over="ignore"):
-            sums = np.abs(rows.sum(axis=1, dtype=np.float64) - 1.0) <= tolerance
-        return bool(sums.all() and rows.min() >= 0.0)
-
-    if len(logits) and are_probabilities(logits[:1]) and are_probabilities(logits):
-        message = f"`{argument}` must hold logits, and every row lies in [0, 1] and sums to 1."
-        raise InputError(message, argument=argument, hint=hint)
+            sums = np.abs(rows.sum(axis=1, dtype=np.float64) - 1.0)
+        if not (np.all(sums <= tolerance) and rows.min() >= 0.0):
+            return
+    message = f"`{argument}` must hold logits, and every row lies in [0, 1] and sums to 1."
+    raise InputError(message, argument=argument, hint=hint)
 
 
 def finite_logits(logits: NDArray[Any], argument: str) -> NDArray[Any]:
@@ -242,6 +236,10 @@ class ClassProbabilities:
         What the columns stand for.
     weight : array[n], optional
         Importance of each row, not yet checked.
+    kept : int64[n], optional
+        Where the rows stand among those that were given, if some are left out, and
+    dropped : mapping
+        how many these are, by reason.
     """
 
     raw: NDArray[Any]
@@ -252,6 +250,8 @@ class ClassProbabilities:
     on_invalid: OnInvalid
     tolerance: float = SUM_TOLERANCE
     weight: NDArray[Any] | None = None
+    kept: Integers | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -271,6 +271,11 @@ class ClassProbabilities:
             np.exp(softmax, out=softmax)
             softmax /= softmax.sum(axis=1, keepdims=True)
         return softmax
+
+    @property
+    def distributions(self) -> Floats:
+        """Probabilities as float64, none of them above 1."""
+        return np.asarray(np.minimum(self.probs, 1.0, dtype=np.float64))
 
     @cached_property
     def _likeliest(self) -> tuple[Integers, NDArray[Any], NDArray[np.bool_]]:
@@ -299,15 +304,34 @@ class ClassProbabilities:
         wrong = np.flatnonzero(predicted < 0)
         if wrong.size:
             dropped = self._reasons(wrong)
-            if wrong.size == self.n:
-                message = f"No valid rows are left: all {self.n} were dropped ({dropped})."
-                hint = "Leave out `on_invalid` to see what is wrong with the first."
-                raise TooFewRows(message, dropped, hint=hint)
+            require_rows_left(wrong.size < self.n, self.n, dropped)
             found = replace(found, dropped=dropped, kept=np.arange(self.n))
             found = found.select(predicted >= 0)
         found = found.without_invalid() if self.on_invalid == "drop" else found
         found.require_valid()
         return found, predicted if found.kept is None else predicted[found.kept]
+
+    def valid(self) -> ClassProbabilities:
+        """Rows that break no rule, with their weights checked: what maps of classes learn from.
+
+        Examples
+        --------
+        >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.5, 0.5]]
+        >>> found = as_class_probabilities([0, 1, None], probs, on_invalid="drop").valid()
+        >>> found.labels, found.dropped
+        (array([0, 1]), {'missing label': 1})
+        """
+        top, _ = self.top()
+        kept = slice(None) if top.kept is None else top.kept
+        return replace(
+            self,
+            raw=self.raw[kept],
+            labels=self.labels[kept],
+            given_labels=self.given_labels[kept],
+            weight=top.weight,
+            kept=top.kept,
+            dropped=top.dropped,
+        )
 
     def _reasons(self, rows: Integers) -> dict[str, int]:
         """Counts of rows by the first rule that each breaks."""
@@ -516,88 +540,26 @@ def classwise(
     >>> classwise([0, 2], probs, classes=[0, 1, 2])
     <Sketches of 3 groups by class: 0, 1, 2>
     """
-    matrix = as_class_probabilities(y_true, y_prob, **options)
-    many, weight = len(matrix.classes), matrix.weight
+    matrix = as_class_probabilities(y_true, y_prob, **options).valid()
+    probs, labels, many = matrix.probs, matrix.labels, len(matrix.classes)
     if nodes is None:
         nodes = DEFAULT_NODES
-        while (32 if weight is None else 80) * many * nodes > MOST_BYTES and nodes > 256:
+        while 32 * many * nodes > MOST_BYTES and nodes > 256:
             nodes //= 2
     log2_nodes = require_nodes(nodes).bit_length() - 1
-    top, _ = matrix.top()
-    counts, offsets = np.zeros((2, many, nodes + 1, 2), dtype=np.int64)
-    sums = np.zeros((0 if weight is None else 3, many, nodes + 1, 2))
-    probs, labels = matrix.probs, matrix.labels
-    if top.kept is not None:
-        probs, labels = probs[top.kept], labels[top.kept]
-    if top.weight is None:
+    if matrix.weight is None:
+        counts, offsets = np.zeros((2, many, nodes + 1, 2), dtype=np.int64)
         fill_classes(probs, labels, log2_nodes, counts, offsets)
+        parts = [sums_of_dense(*tables) for tables in zip(counts, offsets, strict=True)]
     else:
-        for k in range(many):
-            fill_weights(
-                np.minimum(probs[:, k], 1.0, dtype=np.float64),
-                (labels == k).astype(np.float64),
-                top.weight,
-                log2_nodes,
-                *(table[k] for table in (counts, offsets, *sums)),
-            )
-    sketches = {}
-    for k, name in enumerate(matrix.classes):
-        own = sums_of_dense(*(table[k] for table in (counts, offsets, *sums)))
-        sketches[name] = Sketch(own, nodes=nodes, dropped={} if k else top.dropped)
+        parts = [
+            Sketch.from_rows(
+                Rows(np.minimum(probs[:, k], 1.0), labels == k, matrix.weight), nodes=nodes
+            ).sums
+            for k in range(many)
+        ]
+    sketches = {
+        name: Sketch(part, nodes=nodes, dropped={} if k else matrix.dropped)
+        for k, (name, part) in enumerate(zip(matrix.classes, parts, strict=True))
+    }
     return Sketches(sketches, by="class")
-
-
-@dataclass(frozen=True, eq=False)
-class ClassDistributions:
-    """Class probabilities, classes and weights of the rows that break no rule.
-
-    Attributes
-    ----------
-    given : array[n, classes]
-        The rows as they were: probabilities, or logits.
-    probs : float64[n, classes]
-        Each row sums to 1; of logits, their softmax.
-    labels : int64[n]
-        The column of the true class.
-    weight : float64[n] or None
-        Importance of each row.
-    rows : int64[n]
-        Where the rows stand among those that were given.
-    classes : list
-        What the columns stand for.
-    dropped : dict
-        How many rows were left out, by reason.
-    """
-
-    given: NDArray[Any]
-    probs: Floats
-    labels: Integers
-    weight: Floats | None
-    rows: Integers
-    classes: list[Any]
-    dropped: dict[str, int]
-
-
-def class_distributions(
-    y_true: Any, y_prob: Any, **options: Unpack[ClassOptions]
-) -> ClassDistributions:
-    """Valid rows of class probabilities or logits: what maps of classes learn from.
-
-    Examples
-    --------
-    >>> found = class_distributions([0, 1, None], [[0.7, 0.3], [0.4, 0.6], [0.5, 0.5]], on_invalid="drop")
-    >>> found.labels, dict(found.dropped)
-    (array([0, 1]), {'missing label': 1})
-    """
-    matrix = as_class_probabilities(y_true, y_prob, **options)
-    top, _ = matrix.top()
-    kept = np.arange(matrix.n) if top.kept is None else top.kept
-    return ClassDistributions(
-        matrix.raw[kept],
-        np.minimum(matrix.probs[kept], 1.0, dtype=np.float64),
-        matrix.labels[kept],
-        top.weight,
-        kept,
-        matrix.classes,
-        dict(top.dropped),
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -81,7 +81,7 @@ def fill(pairs: Rows, nodes: int, scale: Scale) -> Sums:
 def _fill_counts(pairs: Rows, nodes: int, scale: Scale) -> Sums:
     """Packed words, a table for as many rows as they hold, and the sum of these tables."""
     log2_nodes = nodes.bit_length() - 1
-    bytes_each = 16 * (nodes + 1) + (0 if pairs.needs_no_conversion else 20 * BLOCK_ROWS)
+    bytes_each = 16 * (nodes + 1) + (0 if scale == PROBABILITY else 20 * BLOCK_ROWS)
     threads = min(pairs.n // ROWS_PER_THREAD, MOST_BYTES // bytes_each, os.cpu_count() or 1)
     parts = max(threads, -(-pairs.n // rows_of_a_word(log2_nodes)))
     marking = parts == 1 and pairs.n < nodes  # then fewer bits are set than words would be read
@@ -89,8 +89,7 @@ def _fill_counts(pairs: Rows, nodes: int, scale: Scale) -> Sums:
     def pack_range(rows: range) -> tuple[Sums, int]:
         packed = np.zeros(2 * (nodes + 1), np.uint64)
         occupied = np.zeros((nodes >> 6) + 1, np.uint64)
-        for start, p, y, _ in pairs.blocks(rows):
-            places = _located(pairs, start, p, scale)
+        for start, places, y, _ in _blocks(pairs, rows, scale):
             invalid = pack(places, y, log2_nodes, packed, occupied if marking else _NO_WORDS)
             if invalid >= 0:
                 return no_sums(), start + invalid
@@ -136,11 +135,9 @@ def _summed(pairs: Rows, add: Add, shape: tuple[int, int]) -> Floats:
 
     def add_range(rows: range) -> tuple[Floats, int]:
         table = np.zeros(shape)
-        for start, p, y, weight in pairs.blocks(rows):
-            invalid = add(p, y, _NO_WEIGHTS if weight is None else weight, moments=table)
-            if invalid >= 0:
-                return table, start + invalid
-        return table, -1
+        ((start, p, y, weight),) = _blocks(pairs, rows)
+        invalid = add(p, y, weight, moments=table)
+        return table, invalid if invalid < 0 else start + invalid
 
     total, *others = _by_ranges(pairs, add_range)
     for more in others:
@@ -153,12 +150,12 @@ def _fill_weights(pairs: Rows, nodes: int, scale: Scale) -> Sums:
     """One thread, so that float sums do not depend on how many cores there are."""
     counts, offsets = np.zeros((2, nodes + 1, 2), dtype=np.int64)
     sums = np.zeros((3, nodes + 1, 2))
-    for start, p, y, weight in pairs.blocks():
+    for start, places, y, weight in _blocks(pairs, range(pairs.n), scale):
         outcome = y.astype(np.float64, copy=False)
         invalid = fill_weights(
-            _located(pairs, start, p, scale).astype(np.float64, copy=False),
+            places.astype(np.float64, copy=False),
             outcome if pairs.soft else _binary_or_nan(outcome),
-            np.ones(p.size) if weight is None else weight,
+            weight if weight.size else np.ones(places.size),
             nodes.bit_length() - 1,
             counts,
             offsets,
@@ -173,11 +170,8 @@ def _fill_weights(pairs: Rows, nodes: int, scale: Scale) -> Sums:
 
 def outline_of(pairs: Rows, step: int = 1) -> Outline:
     """One row in `step`, in a few numbers. Nothing is checked: a row that breaks a rule is not refused."""
-    mass, bias, absolute, low, high, coarse = 0.0, 0.0, 0.0, math.inf, -math.inf, 0.0
-    for _, p, y, weight in pairs.blocks():
-        more = outline(p, y, _NO_WEIGHTS if weight is None else weight, step)
-        mass, bias, absolute = mass + more[0], bias + more[1], absolute + more[2]
-        low, high, coarse = min(low, more[3]), max(high, more[4]), coarse + more[5]
+    ((_, p, y, weight),) = _blocks(pairs, range(pairs.n))
+    mass, bias, absolute, low, high, coarse = outline(p, y, weight, step)
     mass = abs(mass) or math.nan  # the loop that reads the rows refuses bad weights
     return Outline(bias / mass, absolute / mass, low, high, coarse / mass)
 
@@ -225,14 +219,24 @@ def mean_log_loss(pairs: Rows) -> float:
     return float(losses / mass)
 
 
-def _located(pairs: Rows, start: int, p: NDArray[Any], scale: Scale) -> NDArray[Any]:
-    """Places on the grid; log-odds that came as such do not pass through probabilities."""
-    if scale == PROBABILITY:
-        return p
-    if pairs.form == "logit":
-        logits = pairs.raw_prob[start : start + p.size]
-        return scale.locate_logits(np.asarray(logits, dtype=np.float64))
-    return scale.locate(p.astype(np.float64, copy=False))
+def _blocks(
+    pairs: Rows, rows: range, scale: Scale = PROBABILITY
+) -> Iterator[tuple[int, NDArray[Any], NDArray[Any], Floats]]:
+    """First row, places on the grid, outcomes and weights, if there are any, of these rows.
+
+    On another scale, some rows at a time, whose logarithms stay in the cache. Log-odds that came as such do
+    not pass through probabilities.
+    """
+    p, y, weight = pairs.columns
+    step = max(len(rows), 1) if scale == PROBABILITY else BLOCK_ROWS
+    for start in rows[::step] or (rows.start,):
+        own = slice(start, min(start + step, rows.stop))
+        places = p[own]
+        if scale != PROBABILITY and pairs.form == "logit":
+            places = scale.locate_logits(np.asarray(pairs.raw_prob[own], dtype=np.float64))
+        elif scale != PROBABILITY:
+            places = scale.locate(places.astype(np.float64, copy=False))
+        yield start, places, y[own], _NO_WEIGHTS if weight is None else weight[own]
 
 
 def _binary_or_nan(outcome: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cell_sums import FRACTION_BITS, over_outcomes
-from calibrant.data.rows import BLOCK_ROWS, InputOptions, Rows, require_alone
+from calibrant.data.rows import InputOptions, Rows, require_alone
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sample
 
@@ -153,13 +153,10 @@ class Points:
         sorting indices.
         """
         rows.require_valid()
-        keys = np.empty(rows.n, dtype=np.uint64)
-        for start in range(0, rows.n, BLOCK_ROWS):
-            part = keys[start : start + BLOCK_ROWS]
-            ((_, p, y, _),) = rows.blocks(range(start, start + part.size))
-            np.add(p, 0.0, out=part.view(np.float64))  # without negative zeros
-            part <<= np.uint64(1)
-            part |= y.astype(np.uint64)
+        p, y, _ = rows.columns
+        keys = np.add(p, 0.0, dtype=np.float64).view(np.uint64)  # without negative zeros
+        keys <<= np.uint64(1)
+        keys |= y.astype(np.uint64)
         keys.sort()
         mass = np.empty((keys.size, 2))
         mass[:, 1] = keys & np.uint64(1)

@@ -1,7 +1,6 @@
 """Predictions and outcomes as rows: how they may be written, and every rule on a value.
 
-Values are converted and checked block by block, so that a large input is never copied whole. The
-compiled loops check while they read; when one of them stops at a row, `Rows.refuse` explains it. SQL,
+The compiled loops check while they read; when one of them stops at a row, `Rows.refuse` explains it. SQL,
 frames and torch have twins of these rules, which the conformance test of the engines holds together.
 """
 
@@ -19,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice, require_flag
-from calibrant.data.arrays import as_column, is_missing
-from calibrant.data.columns import require_numbers, same_length
+from calibrant.data.arrays import as_column, is_missing, require_numbers, same_length
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, invalid, show_value
 
 __all__ = [
@@ -42,6 +40,7 @@ __all__ = [
     "require_forms_of_classes",
     "require_label",
     "require_one_sample",
+    "require_rows_left",
     "require_same_index",
     "warn_of_fractions",
 ]
@@ -72,7 +71,12 @@ DROP = 'To leave such rows out and count them, pass `on_invalid="drop"`.'
 _FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 _BYTES = frozenset(map(np.dtype, ("bool", "int8")))
 _NATIVE_LABELS = _BYTES | frozenset(map(np.dtype, ("uint8", "int64", "float64")))
-_FORM_KEYWORDS = {"logit": "from_logits", "logprob": "from_logprobs", "percent": "percent"}
+FORMS: Mapping[str, Form] = {
+    "from_logits": "logit",
+    "from_logprobs": "logprob",
+    "percent": "percent",
+}
+"""Keywords that say in which form predictions are written."""
 
 
 class InputOptions(TypedDict, total=False):
@@ -116,16 +120,14 @@ class InputOptions(TypedDict, total=False):
 
 def as_form(*, from_logits: bool, percent: bool, from_logprobs: bool = False) -> Form:
     """Form in which predictions are written, from the keywords that say so."""
-    if from_logits is from_logprobs is percent is False:
-        return "probability"
-    flags: dict[Form, bool] = {"logit": from_logits, "logprob": from_logprobs, "percent": percent}
-    for form, flag in flags.items():
-        require_flag(_FORM_KEYWORDS[form], flag)
-    chosen = [form for form, flag in flags.items() if flag]
+    flags = {"from_logits": from_logits, "from_logprobs": from_logprobs, "percent": percent}
+    chosen = [
+        name for name, flag in flags.items() if flag is not False and require_flag(name, flag)
+    ]
     if len(chosen) > 1:
-        first, second, *_ = (_FORM_KEYWORDS[form] for form in chosen)
-        raise InputError(f"`{first}` and `{second}` exclude each other.", argument=first)
-    return chosen[0] if chosen else "probability"
+        message = f"`{chosen[0]}` and `{chosen[1]}` exclude each other."
+        raise InputError(message, argument=chosen[0])
+    return FORMS[chosen[0]] if chosen else "probability"
 
 
 def as_probabilities(values: NDArray[Any], form: Form) -> NDArray[Any]:
@@ -150,9 +152,8 @@ def as_probabilities(values: NDArray[Any], form: Form) -> NDArray[Any]:
 class Rows:
     """Predictions, outcomes and weights of equal length, as the user gave them.
 
-    Build one with `as_rows`. `p`, `y` and `weight` convert and check everything at once; `blocks`
-    converts a piece at a time and leaves checking to the loop that reads it. Where rows were dropped,
-    `kept` says which of the rows given are left.
+    Build one with `as_rows`. `p`, `y` and `weight` are checked; `columns` leaves that to the loop that reads
+    them. Where rows were dropped, `kept` says which of the rows given are left.
 
     Examples
     --------
@@ -180,42 +181,52 @@ class Rows:
         """True where rows can count for other than one whole outcome (weights or soft labels)."""
         return self.soft or self.raw_weight is not None
 
-    @property
-    def needs_no_conversion(self) -> bool:
-        """True where the compiled loops can read the columns as they are."""
-        p, y, weight = self.raw_prob, self.raw_label, self.raw_weight
-        return (
-            self.form == "probability"
-            and self.pos_label is None
-            and p.dtype in _FLOATS
-            and y.dtype in _NATIVE_LABELS
-            and p.flags.c_contiguous
-            and y.flags.c_contiguous
-            and (weight is None or (weight.dtype == np.float64 and weight.flags.c_contiguous))
-        )
+    @cached_property
+    def columns(self) -> tuple[NDArray[Any], NDArray[Any], Floats | None]:
+        """Probabilities, outcomes and weights of types that the compiled loops read, not yet checked.
+
+        What has such a type is not copied. A weight of None means 1 for every row.
+        """
+        prob, label, weight = self.raw_prob, self.raw_label, self.raw_weight
+        if self.form != "probability" or prob.dtype not in _FLOATS:
+            prob = as_probabilities(_as_floats(prob), self.form)
+        if self.pos_label is not None:
+            codes = np.full(label.shape, 255, dtype=np.uint8)
+            codes[label == self.pos_label] = 1
+            if self._other_label is not None:
+                codes[label == self._other_label] = 0
+            label = codes
+        elif label.dtype not in _NATIVE_LABELS:
+            label = _as_floats(label)
+        label = np.ascontiguousarray(label)
+        label = label.view(np.uint8) if label.dtype in _BYTES else label
+        return np.ascontiguousarray(prob), label, None if weight is None else _as_floats(weight)
 
     @cached_property
     def total_weight(self) -> float:
         """Sum of the weights; the number of rows where there are none."""
         return float(self.n) if self.weight is None else float(self.weight.sum())
 
-    @cached_property
+    @property
     def p(self) -> Floats:
         """Predicted probabilities, checked."""
-        self.require_valid()
-        return self.probabilities(slice(None)).astype(np.float64, copy=False)
+        return self._checked[0]
 
-    @cached_property
+    @property
     def y(self) -> Floats:
         """Outcomes in [0, 1], checked."""
-        self.require_valid()
-        return self._outcomes(slice(None)).astype(np.float64, copy=False)
+        return self._checked[1]
 
-    @cached_property
+    @property
     def weight(self) -> Floats | None:
         """Weights, checked, or None where every row counts the same."""
+        return self._checked[2]
+
+    @cached_property
+    def _checked(self) -> tuple[Floats, Floats, Floats | None]:
         self.require_valid()
-        return None if self.raw_weight is None else self._weights(slice(None))
+        p, y, weight = self.columns
+        return p.astype(np.float64, copy=False), y.astype(np.float64, copy=False), weight
 
     @property
     def base_rate(self) -> float:
@@ -236,27 +247,6 @@ class Rows:
         dropped = sum(self.dropped.values())
         return f"<Rows of {self.n} rows{weights}{f', {dropped} rows dropped' if dropped else ''}>"
 
-    def blocks(
-        self, rows: range | None = None
-    ) -> Iterator[tuple[int, NDArray[Any], NDArray[Any], Floats | None]]:
-        """Contiguous (first row, p, y, weight) of these rows, converted but not yet checked.
-
-        Columns that need no conversion come whole, as views; a weight of None means 1 for every row.
-        """
-        rows = range(self.n) if rows is None else rows
-        if self.needs_no_conversion and rows:
-            p, y, weight = self.raw_prob, self.raw_label, self.raw_weight
-            y = y.view(np.uint8) if y.dtype in _BYTES else y
-            if len(rows) < self.n:
-                piece = slice(rows.start, rows.stop)
-                p, y, weight = p[piece], y[piece], None if weight is None else weight[piece]
-            yield rows.start, p, y, weight
-            return
-        for start in rows[::BLOCK_ROWS]:
-            piece = slice(start, min(start + BLOCK_ROWS, rows.stop))
-            weight = None if self.raw_weight is None else self._weights(piece)
-            yield start, self.probabilities(piece), self._outcomes(piece), weight
-
     def select(self, kept: NDArray[Any]) -> Rows:
         """Rows at these indices, or where this mask is true."""
         return replace(
@@ -267,30 +257,6 @@ class Rows:
             kept=None if self.kept is None else self.kept[kept],
         )
 
-    def probabilities(self, rows: slice) -> NDArray[Any]:
-        """Predictions as probabilities, converted but not checked."""
-        prob = self.raw_prob[rows]
-        if self.form == "probability" and prob.dtype in _FLOATS:
-            return np.ascontiguousarray(prob)
-        return as_probabilities(_as_floats(prob), self.form)
-
-    def _outcomes(self, rows: slice) -> NDArray[Any]:
-        label = self.raw_label[rows]
-        if self.pos_label is not None:
-            codes = np.full(label.shape, 255, dtype=np.uint8)
-            codes[label == self.pos_label] = 1
-            if self._other_label is not None:
-                codes[label == self._other_label] = 0
-            return codes
-        if label.dtype in _NATIVE_LABELS:
-            label = np.ascontiguousarray(label)
-            return label.view(np.uint8) if label.dtype in _BYTES else label
-        return _as_floats(label)
-
-    def _weights(self, rows: slice) -> Floats:
-        assert self.raw_weight is not None
-        return _as_floats(self.raw_weight[rows])
-
     @cached_property
     def _other_label(self) -> Any:
         """First label that is not `pos_label`."""
@@ -299,66 +265,60 @@ class Rows:
 
     # -- rules ---------------------------------------------------------------------------------
 
-    def reason_codes(self, rows: slice) -> NDArray[np.int8]:
+    def reason_codes(self, rows: slice = slice(None)) -> NDArray[np.int8]:
         """Index into REASONS of the first rule that each row breaks, or -1."""
-        prob, label = self.raw_prob[rows], self.raw_label[rows]
+        p, y, weight = self.columns
+        p, y = p[rows], y[rows]
         with np.errstate(invalid="ignore"):
-            p, y = self.probabilities(rows), self._outcomes(rows)
             broken = [
-                is_missing(prob),
+                is_missing(self.raw_prob[rows]),
                 ~((p >= 0) & (p <= 1)),
-                is_missing(label),
+                is_missing(self.raw_label[rows]),
                 ~((y >= 0) & (y <= 1)) if self.soft else ~((y == 0) | (y == 1)),
             ]
-            if self.raw_weight is not None:
-                weight = self._weights(rows)
+            if weight is not None:
+                weight = weight[rows]
                 broken += [np.isnan(weight), ~((weight >= 0) & (weight <= LARGEST_WEIGHT))]
-        codes = np.full(prob.shape, -1, dtype=np.int8)
+        codes = np.full(p.shape, -1, dtype=np.int8)
         for code in reversed(range(len(broken))):
             codes[broken[code]] = code
         return codes
 
     def require_valid(self) -> None:
         """Raise the InputError of the first row that breaks a rule, if there is one."""
-        if self.__dict__.get("_checked"):
+        if self.__dict__.get("is_valid"):
             return
-        for start in range(0, self.n, BLOCK_ROWS):
-            invalid = np.flatnonzero(self.reason_codes(slice(start, start + BLOCK_ROWS)) >= 0)
-            if invalid.size:
-                self.refuse(start + int(invalid[0]))
+        broken = self.reason_codes() >= 0
+        if broken.any():
+            self.refuse(int(np.argmax(broken)))
         if self.raw_weight is not None and self.raw_weight.sum(dtype=float) < LEAST_TOTAL_WEIGHT:
             self.refuse_zero_weights()
         self.mark_valid()
 
     def mark_valid(self) -> None:
         """Remember that a loop has checked every row, so that none is checked twice."""
-        self.__dict__["_checked"] = True
+        self.__dict__["is_valid"] = True
 
     def without_invalid(self) -> Rows:
         """Rows that break no rule; the others are counted in `dropped`."""
-        starts = range(0, self.n, BLOCK_ROWS)
-        codes = np.concatenate([self.reason_codes(slice(k, k + BLOCK_ROWS)) for k in starts])
+        codes = self.reason_codes()
         invalid_label = codes == REASONS.index("invalid label")
         if self.pos_label is not None:
             # Which of three classes is the other one would depend on the order of the rows.
-            third = (self._outcomes(slice(None)) > 1) & ~is_missing(self.raw_label)
+            third = (self.columns[1] > 1) & ~is_missing(self.raw_label)
             if third.any():
                 raise refusal(self, int(np.argmax(third)), "invalid label")
         if invalid_label.any() and _is_swapped(self):
             self.refuse(int(np.argmax(invalid_label)))
-        tally = np.bincount(codes[codes >= 0], minlength=len(REASONS))
-        here = {reason: int(k) for reason, k in zip(REASONS, tally, strict=True) if k}
-        if sum(here.values()) == self.n:
-            raise TooFewRows(
-                f"No valid rows are left: all {self.n} were dropped ({here}).",
-                dropped=here,
-                hint="Leave out `on_invalid` to see what is wrong with the first.",
-            )
-        if not here:
+        dropped = {reason: int(np.sum(codes == code)) for code, reason in enumerate(REASONS)}
+        dropped = {reason: number for reason, number in dropped.items() if number}
+        if not dropped:
             return self
-        dropped = dict(Counter(self.dropped) + Counter(here))
+        valid = codes < 0
+        require_rows_left(valid.any(), self.n, dropped)
         kept = np.arange(self.n) if self.kept is None else self.kept
-        return replace(self, dropped=dropped, kept=kept).select(codes < 0)
+        together = dict(Counter(self.dropped) + Counter(dropped))
+        return replace(self, dropped=together, kept=kept).select(valid)
 
     def refuse(self, row: int) -> NoReturn:
         """Raise the InputError that says which rule this row breaks."""
@@ -366,11 +326,19 @@ class Rows:
 
     def refuse_zero_weights(self) -> NoReturn:
         """Raise the InputError for weights that leave nothing to measure."""
-        total = show_value(float(self._weights(slice(None)).sum()))
-        message = (
-            f"`sample_weight` must not be zero everywhere; the {self.n} weights add up to {total}."
-        )
-        raise InputError(message, argument="sample_weight")
+        weight = self.columns[2]
+        assert weight is not None
+        total = show_value(float(weight.sum()))
+        rule = f"not be zero everywhere; the {self.n} weights add up to {total}"
+        raise InputError(f"`sample_weight` must {rule}.", argument="sample_weight")
+
+
+def require_rows_left(some: Any, rows: int, dropped: Mapping[str, int]) -> None:
+    """Refuse rows of which every one broke a rule."""
+    if not some:
+        message = f"No valid rows are left: all {rows} were dropped ({dropped})."
+        hint = "Leave out `on_invalid` to see what is wrong with the first."
+        raise TooFewRows(message, dropped, hint=hint)
 
 
 def _as_floats(values: NDArray[Any]) -> Floats:
@@ -486,15 +454,11 @@ def as_rows(
     require_choice("labels", labels, ("binary", "soft"))
     form = as_form(from_logits=from_logits, from_logprobs=from_logprobs, percent=percent)
     if isinstance(y_true, Rows):
-        options: Any = {
-            "sample_weight": sample_weight,
-            "pos_label": pos_label,
-            _FORM_KEYWORDS.get(form, "from_logits"): None if form == "probability" else True,
-            "labels": None if labels == "binary" else labels,
-            "multiclass": multiclass,
-            "classes": classes,
-        }
-        require_alone(y_true, y_prob, options)
+        beside: Any = {"sample_weight": sample_weight, "pos_label": pos_label}
+        beside |= {name: True for name, known in FORMS.items() if known == form}
+        beside |= {"labels": None if labels == "binary" else labels, "multiclass": multiclass}
+        beside |= {"classes": classes}
+        require_alone(y_true, y_prob, beside)
         return y_true.without_invalid() if on_invalid == "drop" else y_true
     if y_prob is None:
         message = f"`y_prob` is missing; there is one argument, of type {type(y_true).__name__}."
@@ -527,7 +491,7 @@ def as_rows(
     if pos_label is not None:
         _require_known_class(rows)
     rows = rows.without_invalid() if on_invalid == "drop" else rows
-    if percent and not np.any(rows.probabilities(slice(None)) > 0.01):
+    if percent and not np.any(rows.columns[0] > 0.01):
         warn_of_fractions(stacklevel=3)
     return rows
 
@@ -550,33 +514,28 @@ def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
         raise InputError(message, argument=name, hint="Leave it out.")
 
 
-PLACES: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("title", "color", "label", "ax", "theme", "figsize", "width", "dpi"),
-        "Pass it to `.plot()` or `.save()` of the diagram.",
+_BY_PLACE = {
+    "Pass it to `.plot()` or `.save()` of the diagram.": (
+        "title color label ax theme figsize width dpi"
     ),
-    **dict.fromkeys(("weight", "weights"), "Weights of rows are `sample_weight=`."),
-    **dict.fromkeys(("by", "groups", "group"), "`assess_by` takes groups, by `by=`."),
-    **dict.fromkeys(
-        ("seed", "rng", "random_state"), "Where numbers are drawn, there is `random_state=`."
+    "Weights of rows are `sample_weight=`.": "weight weights",
+    "`assess_by` takes groups, by `by=`.": "by groups group",
+    "Where numbers are drawn, there is `random_state=`.": "seed rng random_state",
+    "Pass `n_bins=`, `strategy=` and `norm=` to `expected_calibration_error`.": (
+        "bins n_bins strategy norm"
     ),
-    **dict.fromkeys(
-        ("bins", "n_bins", "strategy", "norm"),
-        "Pass `n_bins=`, `strategy=` and `norm=` to `expected_calibration_error`.",
-    ),
-    **dict.fromkeys(
-        ("confidence", "ci", "level"), "Intervals are those of `assess`, with `confidence=`."
-    ),
-    "alpha": "`assess` takes `confidence=`, which is 1 minus it.",
-    "names": "`assess_by`, `compare`, `report` and `reliability_diagrams` take names of models.",
-    "data": "Pass `calibrant.scan(data, y_true=..., y_prob=...)` in place of arrays.",
-    "correction": "`assess_by` and `compare` correct for several tests.",
-    "cluster": "`assess` takes clusters into account.",
-    "margin": "`assess` and `assess_by` take a margin.",
-    "bandwidth": "`smooth_ece` and `reliability_diagram` take a bandwidth.",
-    "scale": "`smooth_ece` and `assess` take a scale.",
-    **dict.fromkeys(("threshold", "thresholds"), "`decision_curve` takes `thresholds=`."),
+    "Intervals are those of `assess`, with `confidence=`.": "confidence ci level",
+    "`assess` takes `confidence=`, which is 1 minus it.": "alpha",
+    "`assess_by`, `compare`, `report` and `reliability_diagrams` take names of models.": "names",
+    "Pass `calibrant.scan(data, y_true=..., y_prob=...)` in place of arrays.": "data",
+    "`assess_by` and `compare` correct for several tests.": "correction",
+    "`assess` takes clusters into account.": "cluster",
+    "`assess` and `assess_by` take a margin.": "margin",
+    "`smooth_ece` and `reliability_diagram` take a bandwidth.": "bandwidth",
+    "`smooth_ece` and `assess` take a scale.": "scale",
+    "`decision_curve` takes `thresholds=`.": "threshold thresholds",
 }
+PLACES = {name: place for place, names in _BY_PLACE.items() for name in names.split()}
 """Where to pass a keyword that another function has, or that other packages call so."""
 NEAR = 0.7
 """Similarity of names that may be meant for each other; at difflib's .6, n_jobs would be n_bins."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_number
-from calibrant.data.arrays import as_array
+from calibrant.data.arrays import as_array, numbers, require_each, same_length
 from calibrant.data.cell_sums import (
     DEFAULT_NODES,
     FRACTION_BITS,
@@ -28,7 +28,6 @@ from calibrant.data.cell_sums import (
     sums_of_long,
     with_weights,
 )
-from calibrant.data.columns import numbers, require_each, same_length
 from calibrant.data.fill import fill
 from calibrant.data.rows import (
     LEAST_TOTAL_WEIGHT,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number, require_choice, require_confidence
-from calibrant.data.columns import require_each
+from calibrant.data.arrays import require_each
 from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels

@@ -12,8 +12,8 @@ from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
+from calibrant.data.arrays import categories
 from calibrant.data.cells import MOST_BINS, Cells, row_values
-from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import invalid

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator
-from calibrant.data.arrays import as_column, is_missing
+from calibrant.data.arrays import as_column, is_missing, require_each
 from calibrant.data.cell_sums import over_outcomes
-from calibrant.data.columns import require_each
 from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch

@@ -18,8 +18,8 @@ from scipy.stats import norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import aligned, decimals, p_equation, p_text
+from calibrant.data.arrays import categories
 from calibrant.data.cells import MOST_BINS, Cells, Codes, crossed, require_groups, row_values
-from calibrant.data.columns import categories
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows, invalid, show_value
 from calibrant.inference.bias import binomial_score, wilson_interval

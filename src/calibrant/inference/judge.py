@@ -17,7 +17,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from calibrant._arguments import CONFIDENCE, require_confidence
-from calibrant.data.columns import numbers, require_each, same_length
+from calibrant.data.arrays import numbers, require_each, same_length
 from calibrant.errors import InputError, TooFewRows
 from calibrant.measures.result_record import Record
 

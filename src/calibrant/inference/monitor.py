@@ -27,8 +27,7 @@ from calibrant._files import (
     write_whole,
 )
 from calibrant._format import SMALLEST_P_VALUE, group_text
-from calibrant.data.arrays import as_array, as_column
-from calibrant.data.columns import categories, same_length
+from calibrant.data.arrays import as_array, as_column, categories, same_length
 from calibrant.data.rows import InputOptions, require_alone
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import UPDATES, Sketch, as_sketch

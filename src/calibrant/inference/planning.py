@@ -21,8 +21,7 @@ from calibrant._arguments import (
     require_seed,
     require_share,
 )
-from calibrant.data.arrays import as_column
-from calibrant.data.columns import numbers
+from calibrant.data.arrays import as_column, numbers
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import is_summed
 from calibrant.errors import InputError, invalid

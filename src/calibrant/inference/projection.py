@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import kolmogorov
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_share
-from calibrant.data.columns import numbers, require_each
+from calibrant.data.arrays import numbers, require_each
 from calibrant.data.points import Points
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.data.scales import PROBABILITY

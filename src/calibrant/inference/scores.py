@@ -94,11 +94,10 @@ class ClassScores:
             from_logits=from_logits,
             classes=classes,
             on_invalid=on_invalid,
-        )
+        ).valid()
+        p = matrix.probs[np.arange(matrix.n), matrix.labels].astype(np.float64)
+        squares = np.einsum("ij,ij->i", matrix.probs, matrix.probs, dtype=np.float64)
         top, _predicted = matrix.top()
-        kept = np.arange(matrix.n) if top.kept is None else top.kept
-        p = matrix.probs[kept, matrix.labels[kept]].astype(np.float64)
-        squares = np.einsum("ij,ij->i", matrix.probs, matrix.probs, dtype=np.float64)[kept]
         losses = [
             -np.log(np.clip(p, np.finfo(matrix.probs.dtype).eps, 1.0)),
             squares - 2.0 * p + 1.0,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import group_text
 from calibrant._optional import require
-from calibrant.data.columns import require_each
+from calibrant.data.arrays import require_each
 from calibrant.data.rows import as_rows
 from calibrant.errors import InputError, TooFewRows, invalid, show_value
 from calibrant.recalibration.choice import choose_recalibrator

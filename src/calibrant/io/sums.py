@@ -153,7 +153,7 @@ class DenseSums:
             if start < 0:
                 return
         rows = Rows(p[start:], y[start:], w, soft=self.request.soft)
-        codes = rows.reason_codes(slice(None))
+        codes = rows.reason_codes()
         written = _as_written(self.request, p if raw is None else raw, y, w)
         all_codes = np.concatenate([np.full(start, -1, np.int8), codes]) if start else codes
         self.notes.refuse(written, all_codes, place)
@@ -266,7 +266,7 @@ def _slots(
     request: Request, p: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None
 ) -> tuple[Integers, Integers, NDArray[np.int8]]:
     """Slot and offset of each row, and the rule it breaks; refused rows stand in the slot of that rule."""
-    codes = Rows(p, y, w, soft=request.soft).reason_codes(slice(None))
+    codes = Rows(p, y, w, soft=request.soft).reason_codes()
     refused = codes >= 0
     position = np.where(refused, 0.0, p).astype(np.float64, copy=False)
     if not request.on_probability_scale:

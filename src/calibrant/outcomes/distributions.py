@@ -24,7 +24,7 @@ from calibrant._arguments import (
     require_seed,
 )
 from calibrant._format import aligned, decimals, p_equation, percent
-from calibrant.data.columns import numbers, require_each, same_length
+from calibrant.data.arrays import numbers, require_each, same_length
 from calibrant.errors import InputError, invalid
 from calibrant.measures.result_record import Record, frame_of
 from calibrant.outcomes.quantiles import PinballLoss, decompose

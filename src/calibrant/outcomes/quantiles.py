@@ -18,7 +18,7 @@ from scipy.stats import binom, binomtest
 
 from calibrant._arguments import CONFIDENCE, is_number, require_confidence, require_share
 from calibrant._format import aligned, decimals, p_equation
-from calibrant.data.columns import numbers, same_length
+from calibrant.data.arrays import numbers, same_length
 from calibrant.errors import InputError, show_value
 from calibrant.measures.result_record import Record, frame_of
 

@@ -26,7 +26,7 @@ from calibrant._arguments import (
     require_number,
 )
 from calibrant._format import decimals
-from calibrant.data.columns import categories, numbers, require_each, same_length
+from calibrant.data.arrays import categories, numbers, require_each, same_length
 from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 from calibrant.inference.quantiles import exact_binomial

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_number, require_choice, require_count
-from calibrant.data.arrays import as_column
-from calibrant.data.columns import require_each
+from calibrant.data.arrays import as_column, require_each
 from calibrant.errors import InputError
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable, profile
 from calibrant.inference.quantiles import skewed_quantiles

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import distinct_parts, group_text
 from calibrant.data.arrays import as_array
-from calibrant.data.classes import ClassDistributions, class_distributions, finite_logits
+from calibrant.data.classes import ClassProbabilities, as_class_probabilities, finite_logits
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.learned_map import (
@@ -99,10 +99,12 @@ class ClassRecalibrator(LearnedMap):
 
     def _rows(
         self, y_true: Any, y_prob: Any, **options: Any
-    ) -> tuple[NDArray[Any], ClassDistributions]:
+    ) -> tuple[NDArray[Any], ClassProbabilities]:
         """Finite logits or distributions, checked, with what else was read."""
         try:
-            found = class_distributions(y_true, y_prob, from_logits=self.from_logits, **options)
+            found = as_class_probabilities(
+                y_true, y_prob, from_logits=self.from_logits, **options
+            ).valid()
         except InputError as error:
             if error.row is None:
                 raise
@@ -112,7 +114,9 @@ class ClassRecalibrator(LearnedMap):
                 row=error.row,
                 hint="Leave such rows out; pass logits to a map with `from_logits=True` alone.",
             ) from None
-        return finite_logits(found.given, "y_prob") if self.from_logits else found.probs, found
+        return finite_logits(
+            found.raw, "y_prob"
+        ) if self.from_logits else found.distributions, found
 
     def to_sql(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: an SQL expression here is of one column, and this map needs those of all classes."""
@@ -130,7 +134,7 @@ class ClassRecalibrator(LearnedMap):
 
         return class_map_to_python(self, name, tolerance)
 
-    def _require_enough(self, found: ClassDistributions) -> None:
+    def _require_enough(self, found: ClassProbabilities) -> None:
         used = found.labels if found.weight is None else found.labels[found.weight > 0.0]
         counts = np.bincount(used, minlength=len(found.classes))
         require_rows(int(counts.sum()), self.n_parameters_of(counts.size))
@@ -153,7 +157,7 @@ class ClassRecalibrator(LearnedMap):
         """Sentence on what the map does."""
 
     @abstractmethod
-    def _learn(self, rows: NDArray[Any], found: ClassDistributions) -> State:
+    def _learn(self, rows: NDArray[Any], found: ClassProbabilities) -> State:
         """Fitted attributes from probabilities or finite logits, and what else was read."""
 
     @abstractmethod
@@ -181,10 +185,10 @@ class IdentityOfClasses(ClassRecalibrator):
         """Sentence on what the map does."""
         return "This map leaves predictions as they are."
 
-    def _require_enough(self, found: ClassDistributions) -> None:
+    def _require_enough(self, found: ClassProbabilities) -> None:
         """Any rows will do: nothing is learned."""
 
-    def _learn(self, rows: NDArray[Any], found: ClassDistributions) -> State:
+    def _learn(self, rows: NDArray[Any], found: ClassProbabilities) -> State:
         return {}
 
     def _apply(self, rows: NDArray[Any], state: State) -> Floats:
@@ -230,14 +234,14 @@ class OneVsRestRecalibrator(ClassRecalibrator):
         """Number of parameters of the maps of so many classes."""
         return classes * self._each.n_parameters
 
-    def _learn(self, rows: NDArray[Any], found: ClassDistributions) -> State:
+    def _learn(self, rows: NDArray[Any], found: ClassProbabilities) -> State:
         maps: list[Recalibrator | None] = [
             deepcopy(self._each).fit(column, found.labels == k, found.weight)
             for k, column in enumerate(rows.T)
         ]
         return {"maps": maps}
 
-    def _require_enough(self, found: ClassDistributions) -> None:
+    def _require_enough(self, found: ClassProbabilities) -> None:
         require_map(self._each, "recalibrator")
         super()._require_enough(found)
 

@@ -20,9 +20,8 @@ from calibrant._arguments import (
     require_confidence,
     require_count,
 )
-from calibrant.data.arrays import as_array, as_column
+from calibrant.data.arrays import as_array, as_column, categories, require_each
 from calibrant.data.cells import row_values
-from calibrant.data.columns import categories, require_each
 from calibrant.data.rows import InputOptions, as_rows
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.clusters import cluster_codes

@@ -19,7 +19,7 @@ from calibrant._arguments import (
 )
 from calibrant._format import decimals, percent
 from calibrant.data.arrays import as_array
-from calibrant.data.classes import class_distributions
+from calibrant.data.classes import as_class_probabilities
 from calibrant.data.classes import confidence as confidence_of
 from calibrant.data.points import Points
 from calibrant.data.rows import InputOptions, Rows
@@ -301,23 +301,23 @@ class Sample:
             )
         if classes is None and not hasattr(y_prob, "columns"):
             classes = made.classes_ if as_array(y_true, "y_true").dtype.kind not in "biuf" else None
-        rows = class_distributions(
+        rows = as_class_probabilities(
             y_true,
             y_prob,
             sample_weight=sample_weight,
             classes=classes,
             from_logits=made.from_logits if from_logits is None else from_logits,
             on_invalid=on_invalid,
-        )
-        n = rows.labels.size
+        ).valid()
+        n = rows.n
         unit = np.arange(n)
         if cluster is not None:
             codes = cluster_codes(cluster, n + sum(rows.dropped.values()))[0]
-            unit = cluster_codes(codes[rows.rows], n)[0]
-        given = rows.given if made.from_logits else rows.probs
+            unit = cluster_codes(codes if rows.kept is None else codes[rows.kept], n)[0]
+        probs = rows.distributions
         return cls(
-            given,
-            rows.probs,
+            rows.raw if made.from_logits else probs,
+            probs,
             rows.labels,
             rows.weight,
             unit,

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_integer, require_count
-from calibrant.data.arrays import as_array, as_column
+from calibrant.data.arrays import as_array, as_column, categories, same_length
 from calibrant.data.cells import MOST_BINS, Cells, crossed, require_groups, row_values
-from calibrant.data.columns import categories, same_length
 from calibrant.data.points import Points
 from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import InputError, show_value

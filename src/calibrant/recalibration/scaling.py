@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_flag, require_number
-from calibrant.data.classes import SMALLEST_LOGARITHM, ClassDistributions
+from calibrant.data.classes import SMALLEST_LOGARITHM, ClassProbabilities
 from calibrant.errors import CalibrantError
 from calibrant.recalibration.class_map import ClassRecalibrator
 from calibrant.recalibration.export import nested
@@ -31,7 +31,7 @@ class LogitScaling(ClassRecalibrator):
     def __init__(self, from_logits: bool = True) -> None:
         self.from_logits = from_logits
 
-    def _learn(self, rows: NDArray[Any], found: ClassDistributions) -> State:
+    def _learn(self, rows: NDArray[Any], found: ClassProbabilities) -> State:
         weight = np.ones(len(rows)) if found.weight is None else found.weight
         total = float(weight.sum())
         effective = total**2 / float(weight @ weight)  # Kish's sample size
