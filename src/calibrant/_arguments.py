@@ -16,21 +16,6 @@ from calibrant.errors import InputError, invalid, show_value
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "CONFIDENCE",
-    "generator",
-    "is_integer",
-    "is_number",
-    "nearest",
-    "require_choice",
-    "require_confidence",
-    "require_count",
-    "require_flag",
-    "require_number",
-    "require_seed",
-    "require_share",
-]
-
 CONFIDENCE = 0.95
 """Confidence of intervals and bands, unless another is asked for."""
 LARGEST_CONFIDENCE = 0.9999

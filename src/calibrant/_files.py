@@ -22,31 +22,11 @@ from typing import Any
 
 from calibrant.errors import CalibrantError, InputError, invalid, show_value
 
-__all__ = [
-    "damaged",
-    "decoding",
-    "dump_bytes",
-    "dump_versioned",
-    "file_lock",
-    "json_of",
-    "load_bytes",
-    "load_versioned",
-    "object_of",
-    "place_of_file",
-    "read_bytes",
-    "remove_file",
-    "replaced_when_whole",
-    "require_path",
-    "require_version",
-    "write_whole",
-]
-
 Target = str | os.PathLike[str]
 AGAIN = "Check the path, or make the file again."
 DIGEST_BYTES = hashlib.sha256().digest_size
 LONGEST_PATH = 1024
 """Characters, as systems of files allow at the least."""
-DISK_IS_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 @contextmanager
@@ -80,33 +60,15 @@ def replaced_when_whole(target: Target) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(made, final)
         _sync_folder(final.parent)
-    except Exception as error:
-        refusal = _error_of_disk(error)
-        if refusal is None:
+    except OSError as error:
+        if error.errno is None or isinstance(error, ConnectionError | TimeoutError):  # of a network
             raise
-        message = f"The file {_shown(target)} cannot be written: {refusal.strerror}."
+        message = f"The file {_shown(target)} cannot be written: {error.strerror}."
         hint = "Free some space, or name a place that is yours; what was there before is intact."
         raise CalibrantError(message, file=str(target), hint=hint) from error
     finally:
         with suppress(OSError):
             made.unlink(missing_ok=True)
-
-
-def _error_of_disk(error: BaseException | None) -> OSError | None:
-    """The error of the operating system behind an error, unless it is one of a network.
-
-    A library may fail with another error while it closes what it could not write to a full disk.
-    """
-    if isinstance(error, CalibrantError):
-        return None
-    network = ConnectionError | TimeoutError
-    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, network):
-        return error
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in DISK_IS_FULL:
-            return error
-        error = error.__cause__ or error.__context__
-    return None
 
 
 def _sync_folder(folder: Path) -> None:
@@ -179,11 +141,10 @@ def write_whole(target: Target, content: bytes | str) -> Path:
 
 
 def remove_file(path: Target) -> None:
-    """Remove a file, if it is there, so that a power cut does not bring it back."""
+    """Remove a file, if it is there."""
     gone = require_path(path)
     with _refused("removed", path):
         gone.unlink(missing_ok=True)
-        _sync_folder(gone.parent)
 
 
 def read_bytes(path: Target, what: str) -> bytes:

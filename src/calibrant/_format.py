@@ -9,20 +9,6 @@ from sys import float_info
 
 from calibrant.errors import show_value
 
-__all__ = [
-    "SMALLEST_P_VALUE",
-    "aligned",
-    "common_length",
-    "common_start",
-    "decimals",
-    "distinct_parts",
-    "group_text",
-    "html_table",
-    "p_equation",
-    "p_text",
-    "percent",
-]
-
 MOST_DECIMALS = 12
 """Of a share: beyond, what is left of the whole is rounding."""
 ROUNDING = 1e-12

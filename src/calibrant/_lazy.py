@@ -10,8 +10,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["attach_stub"]
-
 
 def attach_stub(
     package: str, file: str

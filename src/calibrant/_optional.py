@@ -7,8 +7,6 @@ from types import ModuleType
 
 from calibrant.errors import MissingDependency
 
-__all__ = ["find", "require"]
-
 _EXTRA_OF = {
     "matplotlib": "plot",
     "pyarrow": "io",

@@ -6,6 +6,7 @@ from tests.refusals import ANYTHING, refused
 
 from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
 from calibrant.data.rows import as_rows
+from calibrant.data.sketches import from_table
 from calibrant.errors import CalibrantWarning, TooFewRows
 
 Y = [0, 1, 0, 1, 1, 0, 1, 0, 1, 1]
@@ -175,7 +176,10 @@ def test_weights_too_small_to_add_are_refused_of_arrays_and_of_sketches_alike():
         with refused("sample_weight"):
             smooth_ece(Y, P, sample_weight=[weight, *[0.0] * 9])
         with refused(holds="weights"):
-            smooth_ece(Sketch.from_columns([5], [0], [1], [3], [weight], [0.0], [0.0]))
+            table = {"cell": [5], "label": [0], "count": [1], "offset": [3], "weight": [weight]}
+            smooth_ece(
+                from_table({**table, "squared_weight": [0.0], "weighted_offset": [0.0]}, nodes=16)
+            )
     with refused("sample_weight", -1.0, row=0):
         smooth_ece([0, 1], [0.2, 0.7], sample_weight=[-1.0, -2.0])
 

@@ -16,7 +16,7 @@ import calibrant as cal
 from calibrant import InputError, Sketch, Sketches, smooth_ece
 from calibrant.data.scales import as_scale
 from calibrant.data.sketch import as_sketch
-from calibrant.data.sketches import from_table, to_table
+from calibrant.data.sketches import FLOAT_COLUMNS, INTEGER_COLUMNS, from_table, to_table
 from calibrant.errors import CalibrantWarning, MergeError
 
 GRIDS = [2, 16, 256, 2**16, 2**20]
@@ -27,6 +27,12 @@ floats = st.one_of(
     st.sampled_from([0.0, 1.0, -0.0, 0.5, 5e-324, 1 - 2**-53, 2**-36, 1 - 2**-36, 0.1, 1 - 0.8]),
 )
 rows = st.lists(st.tuples(st.integers(0, 1), floats), min_size=1, max_size=60)
+
+
+def of_columns(*columns, nodes=2**16):
+    return from_table(
+        dict(zip(INTEGER_COLUMNS + FLOAT_COLUMNS, columns, strict=False)), nodes=nodes
+    )
 
 
 @given(rows=rows, nodes=st.sampled_from(GRIDS))
@@ -136,17 +142,17 @@ def test_sketches_of_different_grids_or_scales_do_not_merge():
 
 def test_overflow_is_refused_never_wrapped():
     most = 2**43 - 1
-    full = Sketch.from_columns([5], [0], [most], [most * (2**20 - 1)])
+    full = of_columns([5], [0], [most], [most * (2**20 - 1)])
     assert full.offsets.max() == most * (2**20 - 1)
     with refused(holds=str(most), kind=MergeError):
         full + Sketch.from_arrays([0], [5.5 / 2**16])
     with pytest.raises(MergeError):
         full.rebin(2)
     with pytest.raises(MergeError):
-        Sketch.from_columns([5], [0], [most + 1], [0])
+        of_columns([5], [0], [most + 1], [0])
     quarter = 2**27
     cells = [2**15 - k for k in range(1, 5)]
-    spread = Sketch.from_columns(cells, [0] * 4, [quarter] * 4, [quarter * (2**20 - 1)] * 4)
+    spread = of_columns(cells, [0] * 4, [quarter] * 4, [quarter * (2**20 - 1)] * 4)
     with pytest.raises(MergeError):
         spread.rebin(2)
     assert spread.rebin(2**13).offsets.sum() == 4 * quarter * (2**23 - 1) - 6 * quarter * 2**20
@@ -164,16 +170,16 @@ def test_what_a_table_of_counts_may_hold_is_a_matter_of_each_cell():
         Sketch.from_counts([0.2] * 200, [each] * 200, [0] * 200)
     many = Sketches({"a": found, "b": found}, by="model")
     assert from_table(to_table(many), by=["model"], nodes=found.nodes) == many
-    coarse = Sketch.from_columns([0, 1], [0, 1], [2**28 - 1] * 2, [0, 5], nodes=2)
+    coarse = of_columns([0, 1], [0, 1], [2**28 - 1] * 2, [0, 5], nodes=2)
     coarse = Sketch(coarse.sums, nodes=2, scale=coarse.scale, dropped={"missing label": 2**40})
     again = from_table(to_table(coarse), nodes=2)
     assert (again, again.dropped) == (coarse, coarse.dropped)
     for cells in ([0, 0], [0, 1]):
         columns = [cells, [0, 0], [2**62] * 2, [0, 0]]
         with pytest.raises((MergeError, InputError)):
-            Sketch.from_columns(*columns, nodes=2**24)
+            of_columns(*columns, nodes=2**24)
     with refused(holds="268435455", kind=MergeError):
-        Sketch.from_columns([0, 0], [0, 0], [2**27] * 2, [0, 0], nodes=2)
+        of_columns([0, 0], [0, 0], [2**27] * 2, [0, 0], nodes=2)
 
 
 def test_batches_without_a_valid_row_are_counted_and_passed_over():
@@ -283,7 +289,7 @@ def test_a_sketch_settles_what_describes_rows():
         smooth_ece(sketch, scale="logit")
     with refused(seen=0):
         smooth_ece(Sketch.empty())
-    weightless = Sketch.from_columns([5], [0], [1], [3], [0.0], [0.0], [0.0])
+    weightless = of_columns([5], [0], [1], [3], [0.0], [0.0], [0.0])
     with refused(seen=1):
         smooth_ece(weightless)
 

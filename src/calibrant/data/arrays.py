@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, invalid, show_value
 
-__all__ = ["as_array", "as_column", "frame_library", "is_missing", "remember_library"]
-
 _LIBRARY: ContextVar[str | None] = ContextVar("library of frames", default=None)
 
 

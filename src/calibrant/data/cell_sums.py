@@ -15,25 +15,6 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, MergeError, invalid
 
-__all__ = [
-    "DEFAULT_NODES",
-    "FRACTION_BITS",
-    "LARGEST_SUM",
-    "Sums",
-    "added",
-    "bits_of_offsets",
-    "coarsened",
-    "joined",
-    "no_sums",
-    "over_outcomes",
-    "require_nodes",
-    "require_room",
-    "summed",
-    "sums_of_dense",
-    "sums_of_long",
-    "with_weights",
-]
-
 Integers = NDArray[np.int64]
 Sums = tuple[NDArray[Any], ...]
 Number = TypeVar("Number", np.float64, np.int64)

@@ -14,8 +14,6 @@ from calibrant.data.arrays import is_missing
 from calibrant.data.rows import Rows
 from calibrant.errors import InputError, show_value
 
-__all__ = ["MOST_BINS", "Cells", "Codes", "crossed", "require_groups", "row_values"]
-
 Codes = NDArray[np.int64]
 
 MOST_BINS = 100

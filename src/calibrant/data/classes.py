@@ -25,24 +25,6 @@ from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, invalid, show_value
 
-__all__ = [
-    "SMALLEST_LOGARITHM",
-    "SUM_TOLERANCE",
-    "TRUTH",
-    "ClassOptions",
-    "ClassProbabilities",
-    "as_class_names",
-    "as_class_probabilities",
-    "class_indices",
-    "class_names",
-    "classwise",
-    "confidence",
-    "finite_logits",
-    "refuse_probabilities",
-    "sum_tolerance",
-    "top_label",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 OnInvalid = Literal["raise", "drop"]

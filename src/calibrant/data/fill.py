@@ -34,16 +34,6 @@ from calibrant.data.cell_sums import (
 from calibrant.data.rows import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Rows
 from calibrant.data.scales import PROBABILITY, Scale
 
-__all__ = [
-    "SQUARE_BITS",
-    "Outline",
-    "fill",
-    "mean_log_loss",
-    "outline_of",
-    "residual_moments",
-    "sums_of_squares",
-]
-
 ROWS_PER_THREAD = 1 << 18
 """Enough to be worth a thread, which takes some tenths of a millisecond to start."""
 PIECES = 4

@@ -15,8 +15,6 @@ from calibrant.data.rows import InputOptions, Rows, require_alone
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sample
 
-__all__ = ["Points", "as_points"]
-
 Floats = NDArray[np.float64]
 
 

@@ -21,30 +21,6 @@ from calibrant._arguments import require_choice, require_flag
 from calibrant.data.arrays import as_column, is_missing, require_numbers, same_length
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, invalid, show_value
 
-__all__ = [
-    "ABSTAINED",
-    "LEFT_OUT",
-    "REASONS",
-    "Classes",
-    "Form",
-    "InputOptions",
-    "Rows",
-    "as_form",
-    "as_probabilities",
-    "as_rows",
-    "has_classes",
-    "is_frame",
-    "refusal",
-    "refuse_keyword",
-    "require_alone",
-    "require_forms_of_classes",
-    "require_label",
-    "require_one_sample",
-    "require_rows_left",
-    "require_same_index",
-    "warn_of_fractions",
-]
-
 Floats = NDArray[np.float64]
 Form = Literal["probability", "logit", "logprob", "percent"]
 Classes = Literal["confidence", "top_label", "classwise"]

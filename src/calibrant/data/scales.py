@@ -19,18 +19,6 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice, require_number, require_share
 from calibrant.errors import InputError, invalid, show_value
 
-__all__ = [
-    "MAPS",
-    "PROBABILITY",
-    "Logistic",
-    "Logit",
-    "Scale",
-    "as_scale",
-    "loss_scale",
-    "name_for_file",
-    "relative_scale",
-]
-
 Floats = NDArray[np.float64]
 Map = Callable[[Floats], Floats]
 

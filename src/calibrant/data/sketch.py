@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_number
-from calibrant.data.arrays import as_array, numbers, require_each, same_length
+from calibrant.data.arrays import numbers, require_each, same_length
 from calibrant.data.cell_sums import (
     DEFAULT_NODES,
     FRACTION_BITS,
-    LARGEST_SUM,
     Sums,
     added,
     bits_of_offsets,
@@ -39,21 +38,6 @@ from calibrant.data.rows import (
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.errors import CalibrantWarning, InputError, MergeError, TooFewRows, show_value
 
-__all__ = [
-    "FLOAT_COLUMNS",
-    "INTEGER_COLUMNS",
-    "UPDATES",
-    "Sketch",
-    "are_hard_labels",
-    "as_sample",
-    "as_sketch",
-    "checked_columns",
-    "warn_of_hard_labels",
-]
-
-INTEGER_COLUMNS = ("cell", "label", "count", "offset")
-FLOAT_COLUMNS = ("weight", "squared_weight", "weighted_offset")
-"""Columns of the long table of a sketch: a row for each (cell, label) with its sums."""
 LARGEST_COUNT = 1 << 53
 """Larger whole numbers are no floats."""
 FEWEST_HARD_LABELS = 50
@@ -200,30 +184,6 @@ class Sketch:
         used = counts > 0
         columns = (values[used] for values in (np.tile(fixed >> bits, 2), labels, counts, offsets))
         return cls(sums_of_long(*columns, offset_bits=bits), nodes=nodes, scale=scale)
-
-    @classmethod
-    def from_columns(
-        cls,
-        cells: Any,
-        labels: Any,
-        counts: Any,
-        offsets: Any,
-        weights: Any = None,
-        squared_weights: Any = None,
-        weighted_offsets: Any = None,
-        *,
-        nodes: int = DEFAULT_NODES,
-        scale: str | Scale = PROBABILITY,
-    ) -> Sketch:
-        """Sketch of a long table with a row per (cell, label), as a group-by gives it; repeats are summed.
-
-        Every value is checked.
-        """
-        given = (cells, labels, counts, offsets, weights, squared_weights, weighted_offsets)
-        table = dict(zip(INTEGER_COLUMNS + FLOAT_COLUMNS, given, strict=True))
-        columns = checked_columns({k: v for k, v in table.items() if v is not None}, nodes)
-        sums = sums_of_long(*columns, offset_bits=bits_of_offsets(nodes))
-        return cls(sums, nodes=nodes, scale=as_scale(scale))
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -435,61 +395,3 @@ def warn_of_hard_labels(sketches: Iterable[Sketch], *, stacklevel: int) -> None:
             "All predictions are 0 or 1: these are hard labels. Pass the probabilities behind them."
         )
         warnings.warn(CalibrantWarning(message), stacklevel=stacklevel + 1)
-
-
-# -- checks of a table that comes from outside: a file, a query, another program ---------------
-
-
-def checked_columns(table: Mapping[str, Any], nodes: int) -> tuple[NDArray[Any], ...]:
-    """Columns of a long table as int64 and float64, or the InputError that names the column and the row."""
-    bits = bits_of_offsets(require_nodes(nodes))
-    names = [*INTEGER_COLUMNS, *(FLOAT_COLUMNS if set(FLOAT_COLUMNS) & set(table) else ())]
-    missing = [name for name in names if name not in table]
-    if missing:
-        raise InputError(
-            f"The table must have the columns {', '.join(names)}; {missing[0]!r} is missing."
-        )
-    columns = {name: _numbers(table[name], name) for name in names}
-    lengths = {name: values.size for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise InputError(f"The columns must have equal lengths; they have {lengths}.")
-    cell, label, count, offset, *floats = columns.values()
-    require_each("cell", cell, (cell >= 0) & (cell <= nodes), f"lie between 0 and {nodes}")
-    require_each("label", label, (label == 0) | (label == 1), "be 0 or 1")
-    require_each("count", count, count >= 0, "not be negative")
-    if count.sum(dtype=np.float64) >= 2.0**63:
-        raise InputError("The column 'count' must add up to fewer than 2**63 rows.")
-    least = -(-offset // ((1 << bits) - 1))  # rows that it takes to come so far
-    # Rows with p = 1 have a cell of their own, in which the only offset is 0.
-    inside = (offset >= 0) & (least <= count) & ~((cell == nodes) & (offset > 0))
-    require_each("offset", offset, inside, "fit into its cell")
-    if floats:
-        weight, squared, weighted_offset = floats
-        widest = np.where(cell == nodes, 0.0, 2.0**bits)
-        # Sums of floats are rounded, so a mean offset may come out a little wider than the cell.
-        inside = weighted_offset <= 1.000001 * weight * widest
-        require_each("weighted_offset", weighted_offset, inside, "fit into its cell")
-        with_weight = (squared == 0) | (weight > 0)
-        require_each("squared_weight", squared, with_weight, "go with a weight")
-    return tuple(columns.values())
-
-
-def _numbers(values: Any, name: str) -> NDArray[Any]:
-    """Column of whole numbers, or of sums of weights."""
-    column = as_array(values, name)
-    whole = name in INTEGER_COLUMNS
-    if column.ndim == 1 and column.size == 0:
-        return np.empty(0, np.int64 if whole else np.float64)
-    if column.ndim != 1 or column.dtype.kind not in "biuf":
-        raise InputError(f"The column {name!r} must hold numbers; its type is {column.dtype}.")
-    if not whole:
-        column = column.astype(np.float64)
-        valid = (column >= 0) & (column <= LARGEST_SUM)
-        require_each(name, column, valid, f"lie between 0 and {LARGEST_SUM:g}")
-        return column
-    if column.dtype.kind == "f":
-        valid = (np.abs(column) < 2.0**53) & (column == np.round(column))
-        require_each(name, column, valid, "hold whole numbers")
-    if column.dtype == np.uint64:
-        require_each(name, column, column < 1 << 63, "fit into 64 bits with a sign")
-    return column.astype(np.int64)

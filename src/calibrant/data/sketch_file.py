@@ -34,11 +34,18 @@ from calibrant._files import (
 from calibrant._optional import require
 from calibrant.data.cell_sums import require_nodes
 from calibrant.data.scales import as_scale, name_for_file
-from calibrant.data.sketch import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketch
-from calibrant.data.sketches import Sketches, Table, from_table, is_summed, plain_values, to_table
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import (
+    FLOAT_COLUMNS,
+    INTEGER_COLUMNS,
+    Sketches,
+    Table,
+    from_table,
+    is_summed,
+    plain_values,
+    to_table,
+)
 from calibrant.errors import InputError, MergeError, show_value
-
-__all__ = ["from_json", "load", "save", "to_json"]
 
 FORMAT = "calibrant.sketch"
 VERSION = 2

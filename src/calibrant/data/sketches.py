@@ -18,26 +18,29 @@ from typing import Any, TypeGuard, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.arrays import as_array
+from calibrant.data.arrays import as_array, require_each
 from calibrant.data.cell_sums import (
+    LARGEST_SUM,
     bits_of_offsets,
     joined,
     no_sums,
     over_outcomes,
+    require_nodes,
     require_room,
     summed,
     sums_of_long,
 )
 from calibrant.data.rows import LEAST_TOTAL_WEIGHT, LEFT_OUT
 from calibrant.data.scales import Scale, as_scale
-from calibrant.data.sketch import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketch, checked_columns
+from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, MergeError, invalid, show_value
-
-__all__ = ["Sketches", "Stacked", "Table", "from_table", "is_summed", "plain_values", "to_table"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Table = Mapping[str, Any]
+INTEGER_COLUMNS = ("cell", "label", "count", "offset")
+FLOAT_COLUMNS = ("weight", "squared_weight", "weighted_offset")
+"""Columns of the long table."""
 _NAN = float("nan")
 """One NaN for all: a mapping takes two of them for different keys."""
 
@@ -343,7 +346,7 @@ def from_table(
     if cells.ndim == 1 and cells.dtype.kind in "iuf":  # negative cells are reasons and not places
         left_out = (cells < 0) & (cells >= -len(LEFT_OUT))
         given |= {"cell": np.where(left_out, 0, cells)} if "cell" in given else {}
-    columns = checked_columns(given, nodes)
+    columns = _checked_columns(given, nodes)
     resolved = as_scale(scale)
 
     def build(rows: Integers) -> Sketch:
@@ -384,3 +387,58 @@ def plain_values(values: Any) -> list[Any]:
     """Column as Python's own values."""
     plain = values.tolist() if hasattr(values, "tolist") else list(values)
     return [value.item() if isinstance(value, np.generic) else value for value in plain]
+
+
+def _checked_columns(table: Mapping[str, Any], nodes: int) -> tuple[NDArray[Any], ...]:
+    """Columns of a long table as int64 and float64, or the InputError that names the column and the row."""
+    bits = bits_of_offsets(require_nodes(nodes))
+    names = [*INTEGER_COLUMNS, *(FLOAT_COLUMNS if set(FLOAT_COLUMNS) & set(table) else ())]
+    missing = [name for name in names if name not in table]
+    if missing:
+        raise InputError(
+            f"The table must have the columns {', '.join(names)}; {missing[0]!r} is missing."
+        )
+    columns = {name: _numbers(table[name], name) for name in names}
+    lengths = {name: values.size for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"The columns must have equal lengths; they have {lengths}.")
+    cell, label, count, offset, *floats = columns.values()
+    require_each("cell", cell, (cell >= 0) & (cell <= nodes), f"lie between 0 and {nodes}")
+    require_each("label", label, (label == 0) | (label == 1), "be 0 or 1")
+    require_each("count", count, count >= 0, "not be negative")
+    if count.sum(dtype=np.float64) >= 2.0**63:
+        raise InputError("The column 'count' must add up to fewer than 2**63 rows.")
+    least = -(-offset // ((1 << bits) - 1))  # rows that it takes to come so far
+    # Rows with p = 1 have a cell of their own, in which the only offset is 0.
+    inside = (offset >= 0) & (least <= count) & ~((cell == nodes) & (offset > 0))
+    require_each("offset", offset, inside, "fit into its cell")
+    if floats:
+        weight, squared, weighted_offset = floats
+        widest = np.where(cell == nodes, 0.0, 2.0**bits)
+        # Sums of floats are rounded, so a mean offset may come out a little wider than the cell.
+        inside = weighted_offset <= 1.000001 * weight * widest
+        require_each("weighted_offset", weighted_offset, inside, "fit into its cell")
+        with_weight = (squared == 0) | (weight > 0)
+        require_each("squared_weight", squared, with_weight, "go with a weight")
+    return tuple(columns.values())
+
+
+def _numbers(values: Any, name: str) -> NDArray[Any]:
+    """Column of whole numbers, or of sums of weights."""
+    column = as_array(values, name)
+    whole = name in INTEGER_COLUMNS
+    if column.ndim == 1 and column.size == 0:
+        return np.empty(0, np.int64 if whole else np.float64)
+    if column.ndim != 1 or column.dtype.kind not in "biuf":
+        raise InputError(f"The column {name!r} must hold numbers; its type is {column.dtype}.")
+    if not whole:
+        column = column.astype(np.float64)
+        valid = (column >= 0) & (column <= LARGEST_SUM)
+        require_each(name, column, valid, f"lie between 0 and {LARGEST_SUM:g}")
+        return column
+    if column.dtype.kind == "f":
+        valid = (np.abs(column) < 2.0**53) & (column == np.round(column))
+        require_each(name, column, valid, "hold whole numbers")
+    if column.dtype == np.uint64:
+        require_each(name, column, column < 1 << 63, "fit into 64 bits with a sign")
+    return column.astype(np.int64)

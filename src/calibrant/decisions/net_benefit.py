@@ -22,7 +22,7 @@ from calibrant._arguments import (
     require_share,
 )
 from calibrant._format import decimals
-from calibrant.data.cell_sums import FRACTION_BITS
+from calibrant.data.cell_sums import FRACTION_BITS, sums_of_long
 from calibrant.data.rows import InputOptions, Rows
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Stacked, is_summed
@@ -273,12 +273,11 @@ def _split_cells(sketch: Sketch, clusters: Stacked | None, seed: int) -> Split:
         unit = clusters.code[at]
         fold = _folds(len(clusters), seed)[unit]
     cell, nodes, scale = table.cells[at], sketch.nodes, sketch.scale
-    parts = [
-        Sketch.from_columns(
-            cell[own], label[own], count[own], offset[own], nodes=nodes, scale=scale
-        )
-        for own in (fold == k for k in range(FOLDS))
-    ]
+    parts = []
+    for own in (fold == k for k in range(FOLDS)):
+        columns = cell[own], label[own], count[own], offset[own]
+        sums = sums_of_long(*columns, offset_bits=sketch.offset_bits)
+        parts.append(Sketch(sums, nodes=nodes, scale=scale))
     # A unit up: what was cut to fixed point must still reach its own threshold.
     position = cell / nodes + (offset / count + 1.0) * UNIT
     p = np.clip(np.asarray(scale.prediction(position)), 0.0, 1.0)

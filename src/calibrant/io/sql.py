@@ -18,8 +18,8 @@ from calibrant._files import decoding
 from calibrant.data.arrays import as_array
 from calibrant.data.cell_sums import DEFAULT_NODES, FRACTION_BITS, require_nodes
 from calibrant.data.rows import LARGEST_WEIGHT
-from calibrant.data.sketch import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketch
-from calibrant.data.sketches import Sketches, from_table
+from calibrant.data.sketch import Sketch
+from calibrant.data.sketches import FLOAT_COLUMNS, INTEGER_COLUMNS, Sketches, from_table
 from calibrant.errors import InputError, invalid, show_value
 from calibrant.io.group_keys import normal_key
 from calibrant.io.request import require_columns

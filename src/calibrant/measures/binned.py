@@ -19,19 +19,6 @@ from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Bounded, Record
 
-__all__ = [
-    "Bins",
-    "TCal",
-    "bins_of",
-    "bounded_ece",
-    "cross_validated_ece",
-    "debiased_ece",
-    "ece",
-    "expected_calibration_error",
-    "sweep_ece",
-    "t_cal",
-]
-
 Floats = NDArray[np.float64]
 Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]

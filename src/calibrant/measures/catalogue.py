@@ -39,8 +39,6 @@ from calibrant.measures.result_record import Bounded, Record, bound_text, frame_
 from calibrant.measures.smooth_ece import smooth_ece, smooth_ece_result
 from calibrant.measures.weak_error import weak_calibration_result
 
-__all__ = ["MEASURES", "RECOMMENDED", "Measured", "Measures", "measure_all", "multiclass_error"]
-
 
 @dataclass(frozen=True, repr=False)
 class Measured(Record):

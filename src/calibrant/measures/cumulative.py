@@ -16,22 +16,10 @@ from calibrant.data.points import Points, as_points
 from calibrant.data.rows import InputOptions
 from calibrant.measures.result_record import Record
 
-__all__ = [
-    "CumulativeDifferences",
-    "cumulative_differences",
-    "cutoff_calibration_error",
-    "ecce_mad",
-    "ecce_range",
-    "spline_ks_error",
-    "truthful_atb",
-]
-
 Floats = NDArray[np.float64]
 
 SERIES_TERMS = 64
 """Of the alternating series of Brownian motion, whose terms beyond are below 1e-16."""
-ROWS_AT_ONCE = 1 << 14
-"""In one step of the QR decomposition."""
 MOST_POINTS = 1 << 12
 """Places of a curve with a handful of knots; rows that lie closer are one point."""
 
@@ -237,13 +225,9 @@ def _spread(points: Points) -> tuple[Floats, Floats, Floats]:
 
 
 def _least_squares(x: Floats, y: Floats, weight: Floats, knots: Floats) -> Floats:
-    """Coefficients of the natural spline, by a QR decomposition that takes the rows block by block."""
-    triangle: Floats = np.zeros((0, knots.size + 1))
-    for start in range(0, x.size, ROWS_AT_ONCE):
-        part = slice(start, start + ROWS_AT_ONCE)
-        rows = np.column_stack([_natural_splines(x[part], knots), y[part]])
-        rows *= np.sqrt(weight[part])[:, None]
-        triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, rows]), mode="r"))
+    """Coefficients of the natural spline."""
+    rows = np.column_stack([_natural_splines(x, knots), y]) * np.sqrt(weight)[:, None]
+    triangle = np.asarray(np.linalg.qr(rows, mode="r"))
     return np.asarray(np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=None)[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,13 +18,6 @@ from calibrant.data.rows import InputOptions
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.errors import CalibrantError
 from calibrant.measures.result_record import Record
-
-__all__ = [
-    "Distance",
-    "distance_to_calibration",
-    "distance_to_calibration_result",
-    "interval_calibration_error",
-]
 
 Floats = NDArray[np.float64]
 Flips = Literal["forbidden", "allowed"]
@@ -48,7 +42,8 @@ class Distance(Record):
         The optimum on the nodes.
     low, high : float
         dCE lies between them: the nodes can only make the optimum larger, by what a calibrated mass
-        between two nodes costs to split; and the data were moved to nodes where they are not any.
+        between two nodes costs to split; and the data were moved to nodes where they are not any. NaN from
+        a sketch on another scale than this.
     p : float64[m]
         Support of the nearest calibrated distribution that was found.
     mass : float64[m, 2]
@@ -162,12 +157,12 @@ def distance_to_calibration_result(
     mass, moved = _on_nodes(points, scale, at)
     value, calibrated = _solve(at, scale.z(at), mass, flips == "allowed", time_limit)
     if points.position_error:
-        moved += float(_cell_reach(points, scale) @ over_outcomes(points.mass)) / points.total
+        moved += points.position_error if points.scale == scale else math.nan
     used = calibrated > 0.0
     support, weight = at[used], calibrated[used]
     return Distance(
         value=value,
-        low=max(0.0, value - moved - _splitting_cost(at, scale)),
+        low=float(np.maximum(0.0, value - moved - _splitting_cost(at, scale))),
         high=value + moved,
         p=support,
         mass=np.column_stack([(1.0 - support) * weight, support * weight]),
@@ -208,18 +203,6 @@ def _on_nodes(points: Points, scale: Scale, at: Floats) -> tuple[Floats, float]:
     step = np.abs(scale.z(at[nearest][away]) - scale.z(points.p[away]))
     moved = np.minimum(step, FARTHEST) @ over_outcomes(points.mass[away]) / points.total
     return shares, float(moved)
-
-
-def _cell_reach(points: Points, scale: Scale) -> Floats:
-    """Distance, on `scale` and at most 2, that a row of each cell of a sketch may have from its point."""
-    if points.scale == scale:
-        return np.full(points.p.shape, min(points.position_error, FARTHEST))
-    at = np.clip(points.scale.z(points.p), *points.scale.limits)
-    ends = np.stack([at - points.position_error, at, at + points.position_error])
-    z = scale.z(np.asarray(points.scale.inverse(np.clip(ends, *points.scale.limits))))
-    with np.errstate(invalid="ignore"):  # two ends at the same infinity
-        reach = np.nan_to_num(np.diff(z, axis=0), nan=0.0, posinf=FARTHEST).max(axis=0)
-    return np.asarray(np.minimum(reach, FARTHEST))
 
 
 def _splitting_cost(at: Floats, scale: Scale) -> float:

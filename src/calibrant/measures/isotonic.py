@@ -5,6 +5,7 @@ The Murphy curve splits the Brier score by decision thresholds as well.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
@@ -19,15 +20,6 @@ from calibrant.data.rows import InputOptions
 from calibrant.measures._chains import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Strategy, bins_of
 from calibrant.measures.result_record import Record, rows_text
-
-__all__ = [
-    "Decomposition",
-    "MurphyCurve",
-    "binned_decomposition",
-    "corp_decomposition",
-    "miscalibration",
-    "murphy",
-]
 
 Floats = NDArray[np.float64]
 Score = Literal["brier", "log"]
@@ -51,7 +43,7 @@ class Decomposition(Record):
         What bins lose of the predictions: 0 for CORP. Infinite where the mean score is, even if that
         of the bins is, too.
     error : float
-        How far a sketch may be off in `miscalibration`; 0 from arrays, infinite for the log score.
+        Numerical error: 0 from arrays; NaN from a sketch, of which the width of the cells is known, 2⁻¹⁶.
     score : str
         "brier" or "log".
     n : int
@@ -123,12 +115,10 @@ def corp_decomposition(
     points = as_points(y_true, y_prob, **options)
     weight = over_outcomes(points.mass)
     fitted = pooled(points.mass[:, 1] / weight, weight)
-    return _decomposition(points, points, fitted, score, _error(points, score))
+    return _decomposition(points, points, fitted, score)
 
 
-def _decomposition(
-    points: Points, grouped: Points, rates: Floats, score: Score, error: float
-) -> Decomposition:
+def _decomposition(points: Points, grouped: Points, rates: Floats, score: Score) -> Decomposition:
     """Decomposition of the score of points, in groups or alone, by the rates of their events."""
     now = _mean_score(points.p, points, score)
     coarse, best, least = (
@@ -137,6 +127,7 @@ def _decomposition(
     )
     within = 0.0 if grouped is points else now - coarse if np.isfinite(now) else now
     parts = (now, coarse - best, least - best, least, within)
+    error = 0.0 if points.position_error == 0.0 else math.nan
     return Decomposition(*parts, error, score, points.n, points.dropped)
 
 
@@ -179,8 +170,7 @@ def binned_decomposition(
         np.stack([1.0 - table.outcome, table.outcome], axis=1) * table.weight[:, None],
         points.n,
     )
-    error = 6.0 * float(table.doubtful.sum()) if score == "brier" else _error(points, score)
-    return _decomposition(points, grouped, table.outcome, score, error)
+    return _decomposition(points, grouped, table.outcome, score)
 
 
 def miscalibration(
@@ -310,17 +300,3 @@ def _mean_score(p: Floats, points: Points, score: Score) -> float:
     from scipy.special import xlog1py, xlogy
 
     return -float(np.sum(xlog1py(negative, -p)) + np.sum(xlogy(positive, p)))
-
-
-def _error(points: Points, score: Score) -> float:
-    """Bound on the error of MCB from a sketch: rows of a cell share a fitted value where they need not.
-
-    The Brier score changes by at most twice what a prediction does. The fitted map rises by 1 in
-    all, so keeping it level inside cells costs at most twice the heaviest cell.
-    """
-    if points.position_error == 0.0:
-        return 0.0
-    if score == "log":
-        return float("inf")
-    moved = points.position_error * points.scale.slopes[0]
-    return 2.0 * moved + 2.0 * float(over_outcomes(points.mass).max()) / points.total

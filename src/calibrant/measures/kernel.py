@@ -15,13 +15,6 @@ from calibrant.data.scales import PROBABILITY, WIDTHS_OF_MARGIN, Scale, as_scale
 from calibrant.errors import InputError
 from calibrant.measures._chains import laplace_sum
 
-__all__ = [
-    "kde_ece",
-    "kernel_calibration_error",
-    "mmce",
-    "squared_kernel_calibration_error",
-]
-
 Floats = NDArray[np.float64]
 Kernel = Literal["laplace", "rbf"]
 

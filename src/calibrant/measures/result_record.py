@@ -15,8 +15,6 @@ import numpy as np
 from calibrant.data.arrays import frame_library
 from calibrant.errors import MissingDependency, invalid
 
-__all__ = ["Bounded", "Record", "bound_text", "frame_of", "plain", "rows_text"]
-
 
 class Bounded(NamedTuple):
     """Number with a bound on its distance from the exact one: 0 from arrays, more from a sketch.

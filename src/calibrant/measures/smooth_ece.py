@@ -19,8 +19,6 @@ from calibrant.measures.result_record import Record, rows_text
 from calibrant.smoothing.residuals import LineResiduals, RowResiduals, SketchResiduals
 from calibrant.smoothing.spectrum import SMALLEST_BANDWIDTH, Residuals, evaluate, solve
 
-__all__ = ["Certificate", "SmoothECE", "smooth_ece", "smooth_ece_result"]
-
 TOLERANCE = 1e-7
 """Of the numerical error: far below the noise of millions of rows."""
 LARGEST_BANDWIDTH = 1e6

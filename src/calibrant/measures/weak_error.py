@@ -19,15 +19,6 @@ from calibrant.errors import CalibrantError
 from calibrant.measures._chains import minimise, solve_chain, witness
 from calibrant.measures.result_record import Record
 
-__all__ = [
-    "LossGap",
-    "WeakCalibration",
-    "loss_gap",
-    "loss_gap_result",
-    "weak_calibration_error",
-    "weak_calibration_result",
-]
-
 Floats = NDArray[np.float64]
 
 
@@ -106,9 +97,7 @@ def weak_calibration_error(
     >>> round(weak_calibration_error([1, 0], [0.4, 0.6]), 6)
     0.06
     """
-    points = as_points(y_true, y_prob, **options)
-    cumulative, gaps = _chain(points, as_scale(scale, base_rate=points.base_rate))
-    return minimise(cumulative, gaps, np.empty_like(cumulative))
+    return weak_calibration_result(y_true, y_prob, scale=scale, **options).value
 
 
 def weak_calibration_result(
@@ -128,7 +117,9 @@ def weak_calibration_result(
     """
     points = as_points(y_true, y_prob, **options)
     scale = as_scale(scale, base_rate=points.base_rate)
-    cumulative, gaps = _chain(points, scale)
+    # Cumulative residuals, and how much w may change from one prediction to the next.
+    cumulative = np.cumsum(points.residuals)
+    gaps = np.minimum(np.diff(scale.z(points.p)), 2.0)
     flow, w = np.empty_like(cumulative), np.empty_like(cumulative)
     value = minimise(cumulative, gaps, flow)
     witness(cumulative, gaps, flow, w)
@@ -137,12 +128,6 @@ def weak_calibration_result(
     moved = points.position_error * (1.0 + scale.slopes[0])
     error = rounding + (moved if points.scale == scale or not moved else math.nan)
     return WeakCalibration(value, error, points.p, w, points.n, scale.name, points.dropped)
-
-
-def _chain(points: Points, scale: Scale) -> tuple[Floats, Floats]:
-    """Cumulative residuals, and how much w may change from one prediction to the next."""
-    z = scale.z(points.p)
-    return np.cumsum(points.residuals), np.minimum(np.diff(z), 2.0)
 
 
 Loss = Literal["squared", "log"]

@@ -131,10 +131,9 @@ def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
 
 def _sketch_of(like: Sketch, cells: Integers, columns: list[NDArray[Any]]) -> Sketch:
     """Sketch of sums by cell and label, on the grid of another."""
-    labels = np.tile(np.array([0, 1]), cells.size)
-    used = np.any([column.ravel() > 0 for column in columns[::2]], axis=0)  # counts, or weights
-    each = (np.repeat(cells, 2), labels, *(column.ravel() for column in columns))
-    return Sketch.from_columns(*(one[used] for one in each), nodes=like.nodes, scale=like.scale)
+    used = np.any([column.any(axis=1) for column in columns[::2]], axis=0)  # counts, or weights
+    sums = cells[used], *(column[used] for column in columns)
+    return Sketch(sums, nodes=like.nodes, scale=like.scale)
 
 
 def cluster_halves(

@@ -15,7 +15,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from calibrant._arguments import CONFIDENCE, require_count, require_seed
-from calibrant._files import replaced_when_whole
+from calibrant._files import write_whole
 from calibrant.data.rows import InputOptions, has_classes, is_frame
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch, as_sketch
@@ -98,9 +98,7 @@ class Report:
         if target.suffix.lower() not in FORMATS:
             raise invalid("path", f"end in {', '.join(FORMATS)}", target.name)
         text = getattr(self, FORMATS[target.suffix.lower()])
-        with replaced_when_whole(target) as file:
-            file.write_text(text, encoding="utf-8")
-        return target
+        return write_whole(target, text)
 
     def with_classes(self, sketches: ClassSketches) -> Report:
         """Report with a section on classes: the worst first, and what is mixed up with confidence.
