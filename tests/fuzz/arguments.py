@@ -9,6 +9,7 @@ import contextlib
 import copy
 import datetime
 import decimal
+import faulthandler
 import fractions
 import inspect
 import io
@@ -19,8 +20,9 @@ import signal
 import tempfile
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,9 @@ P = np.linspace(0.03, 0.97, N)
 Y = (np.arange(N) * 0.618 % 1 < P).astype(int)
 LONGEST_TEXT = 3_000
 SECONDS = 20
+"""Of processor time, for a call."""
+HOPELESS = 600
+"""Seconds on the clock after which a call will not come back."""
 
 
 class Hostile:
@@ -167,6 +172,9 @@ GOOD: dict[str, Callable[[], Any]] = {
     "from_rate": lambda: 0.5,
     "to_rate": lambda: 0.1,
     "columns": lambda: {"p": P, "y": Y},
+    "nodes": lambda: 16,
+    "p": P.copy,
+    "path": lambda: os.path.join(tempfile.gettempdir(), "calibrant-fuzz.json"),
 }
 """Values of arguments that a function cannot do without."""
 BY = np.array(["u", "v"] * (N // 2))
@@ -178,6 +186,7 @@ TABLE = {
 }
 FOLLOWED = {"time": 1.0 + np.arange(N) % 7, "event": Y, "risk": P, "horizon": 5.0}
 MODELS = {"a": P, "b": P**2}
+PICTURE = {"path": os.path.join(tempfile.gettempdir(), "calibrant-fuzz.svg")}
 GOOD_FOR: dict[str, dict[str, Any]] = {
     "scan": {"data": {"y": Y, "p": P}, "y_true": "y", "y_prob": "p"},
     "assess_by": {"by": BY},
@@ -197,11 +206,44 @@ GOOD_FOR: dict[str, dict[str, Any]] = {
     "decompose": {"outcome": P, "forecast": P**2, "level": 0.5},
     "isotonic_quantile": {"outcome": P, "forecast": P**2, "level": 0.5},
     "distributions.assess": {"y": P, "mean": P**2, "sd": np.ones(N)},
+    "ReliabilityDiagram.save": PICTURE,
+    "ReliabilityDiagrams.save": PICTURE,
+    "DecisionCurve.save": PICTURE,
+    "GroupAssessments.difference": {"first": "u", "second": "v"},
+    "to_python": {"name": "mapped"},
 }
 """Arguments by function, where they are not those of `GOOD`; None leaves one out."""
 OF_MATRICES = ("confidence", "top_label", "classwise", "multiclass_error")
 LEFT_OUT = ("load", "cache_folder", "datasets.load", "profile", "evaluate")
 """Functions that reach out to disk or network, or whose arguments are functions."""
+BIG = 40
+SOURCE = {"y": np.tile(Y, BIG), "p": np.tile(P, BIG)}
+OBJECTS: dict[str, Callable[[], Any]] = {
+    "Sketch": lambda: cal.Sketch.from_arrays(Y, P),
+    "Sketches": lambda: cal.Sketches({"u": cal.Sketch.from_arrays(Y, P)}, by="g"),
+    "Monitor": cal.Monitor,
+    "PlattRecalibrator": lambda: cal.recalibration.PlattRecalibrator().fit(P, Y),
+    "TemperatureScaling": lambda: cal.recalibration.TemperatureScaling(from_logits=False).fit(
+        np.column_stack([1 - P, P]), Y
+    ),
+    "SmoothECE": cache(lambda: cal.smooth_ece_result(Y, P)),
+    "Measures": cache(lambda: cal.measure_all(Y, P)),
+    "Assessment": cache(lambda: cal.assess(Y, P)),
+    "GroupAssessments": cache(lambda: cal.assess_by(Y, P, by=BY)),
+    "Comparison": cache(lambda: cal.compare(Y, MODELS)),
+    "ReliabilityDiagram": cache(lambda: cal.reliability_diagram(Y, P)),
+    "ReliabilityDiagrams": cache(lambda: cal.reliability_diagrams(Y, MODELS)),
+    "DecisionCurve": cache(lambda: cal.decision_curve(SOURCE["y"], SOURCE["p"])),
+    "Report": cache(lambda: cal.report(Y, P)),
+}
+"""Objects by their classes, whose public methods are called; those that change are made afresh."""
+OF_ROWS = ("update", "from_arrays", "fit")
+"""Methods whose `**options` say how rows are read."""
+OWN = (
+    *("from_rows", "from_stacked", "with_classes", "with_outcomes", "artists", "select"),
+    *("shared", "register", "load", "get"),
+)
+"""Methods that take objects of other parts or functions, keep files open, or are of every mapping."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +270,11 @@ def _functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
             )
             if (isinstance(value, types.FunctionType) or is_map) and name not in LEFT_OUT:
                 yield room or "calibrant", name, value
+    for room, made in OBJECTS.items():
+        one = made()
+        for name in dir(type(one)):
+            if callable(getattr(type(one), name)) and name[0] != "_" and name not in OWN:
+                yield room, name, getattr(one, name)
     yield (
         "calibrant",
         "Monitor",
@@ -239,16 +286,17 @@ def cases() -> list[Case]:
     """Every public function with every bad value in place of every argument."""
     made = []
     for room, name, function in _functions():
-        for argument in _arguments(function):
+        rows = room not in OBJECTS or name in OF_ROWS
+        for argument in _arguments(function, OPTIONS if rows else ()):
             made += [Case(room, name, argument, value) for value in BAD]
     return made
 
 
-def _arguments(function: Callable[..., Any]) -> list[str]:
+def _arguments(function: Callable[..., Any], options: Sequence[str]) -> list[str]:
     names = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
-            names += list(OPTIONS)
+            names += options
         elif parameter.kind is not parameter.VAR_POSITIONAL:
             names.append(parameter.name)
     return names
@@ -256,6 +304,8 @@ def _arguments(function: Callable[..., Any]) -> list[str]:
 
 def _call(case: Case) -> Any:
     function = next(f for room, name, f in FUNCTIONS if (room, name) == (case.room, case.function))
+    if case.room in OBJECTS:
+        function = getattr(OBJECTS[case.room](), case.function)
     parameters = inspect.signature(function).parameters.values()
     arguments = {
         one.name: GOOD[one.name]()
@@ -337,5 +387,11 @@ def try_arguments(number: int | None = None, seed: int = 0) -> tuple[str, list[s
     chosen = cases()
     if number is not None:
         chosen = random.Random(seed).sample(chosen, min(number, len(chosen)))
-    wrong = [found for found in map(try_case, chosen) if found is not None]
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for case in chosen:
+            # A compiled loop without an end hears no signal: this ends the run, and says where it was.
+            faulthandler.dump_traceback_later(HOPELESS, exit=True)
+            wrong += filter(None, [try_case(case)])
+    faulthandler.cancel_dump_traceback_later()
     return f"{len(chosen):,} calls, {len(wrong)} end badly", wrong

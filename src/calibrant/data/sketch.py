@@ -241,7 +241,7 @@ class Sketch:
         >>> day
         <Sketch of 2 rows, 1 events, in 2 of 65536 cells, scale probability, 1 rows dropped>
         """
-        if all(hasattr(values, "__len__") and len(values) == 0 for values in (y_true, y_prob)):
+        if _is_empty(y_true) and _is_empty(y_prob):
             return
         try:
             more = Sketch.from_arrays(y_true, y_prob, nodes=self.nodes, scale=self.scale, **options)
@@ -255,7 +255,7 @@ class Sketch:
     def __add__(self, other: Sketch) -> Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented
-        self.require_same_grid(other)
+        self._require_same_grid(other)
         sums = added((self.sums, other.sums), offset_bits=self.offset_bits)
         return self._with(sums, Counter(self.dropped) + Counter(other.dropped))
 
@@ -293,7 +293,7 @@ class Sketch:
         require_number("positive", positive, 0.0, 1e30)
         return self._with(with_weights(self.sums, (negative, positive)), self.dropped)
 
-    def require_same_grid(self, other: Sketch) -> None:
+    def _require_same_grid(self, other: Sketch) -> None:
         """Refuse a sketch that cannot be added to this one."""
         if self.scale != other.scale:
             message = f"Sketches add only on one scale; these are on {self.scale.name!r} and "
@@ -331,6 +331,13 @@ class Sketch:
 
 def _unpickled(sums: Sums, nodes: int, scale: Scale, dropped: Mapping[str, int]) -> Sketch:
     return Sketch(sums, nodes=nodes, scale=scale, dropped=dropped)
+
+
+def _is_empty(values: Any) -> bool:
+    try:
+        return len(values) == 0
+    except Exception:  # of any object
+        return False
 
 
 def as_sketch(

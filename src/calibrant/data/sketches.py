@@ -175,8 +175,8 @@ class Sketches(Mapping[Any, Sketch]):
         try:
             found = self._groups[key]
         except (KeyError, TypeError):
-            shown = ", ".join(map(repr, list(self._groups)[:5]))
-            raise KeyError(f"no group {key!r}; there are {len(self)}: {shown}") from None
+            shown = ", ".join(map(show_value, list(self._groups)[:5]))
+            raise KeyError(f"no group {show_value(key)}; there are {len(self)}: {shown}") from None
         if isinstance(found, int):
             assert self._table is not None
             found = self._groups[key] = self._table[found]  # it stays, so that it can be updated

@@ -9,7 +9,9 @@ from html import escape
 from textwrap import fill
 from typing import Any, Literal
 
+from calibrant._arguments import is_number
 from calibrant._format import decimals, p_equation
+from calibrant.errors import invalid
 from calibrant.inference.calibration_test import Interval, NoiseFloor
 from calibrant.inference.direction import NO_DIRECTION, Direction
 from calibrant.inference.observed_expected import Ratio
@@ -146,6 +148,8 @@ class Assessment:
 
         Where that does not reject calibration any more, the interval starts at 0.
         """
+        if not (is_number(p_value) and 0.0 <= p_value <= 1.0):
+            raise invalid("p_value", "be a number between 0 and 1", p_value)
         held = p_value > self.level
         interval = replace(self.interval, low=0.0) if held else self.interval
         return replace(self, p_value_adjusted=p_value, interval=interval)

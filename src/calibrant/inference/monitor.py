@@ -754,7 +754,8 @@ def _read(y_true: Any, y_prob: Any, data: Any, by: Any, options: InputOptions) -
     if is_summed(y_true):
         require_alone(y_true, y_prob, options)
         return y_true
-    if options.get("multiclass") in CLASS_VIEWS.values():
+    view = options.get("multiclass")
+    if isinstance(view, str) and view in CLASS_VIEWS.values():
         return sketches_of_classes(y_true, y_prob, **options)
     return as_sketch(y_true, y_prob, **options)
 

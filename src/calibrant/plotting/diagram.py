@@ -292,7 +292,7 @@ class Diagram(Picture, Record):
             With `ax`, `figure` and `artists`.
         """
         if ax is None:
-            return self._alone(theme or LIGHT, figsize, look, pyplot=True)
+            return self._alone(LIGHT if theme is None else theme, figsize, look, pyplot=True)
         style, _ = split_look(look, new=False)
         if figsize is not None:
             raise InputError(

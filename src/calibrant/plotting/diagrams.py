@@ -148,7 +148,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         """
         if ax is None:
             asked = {**look, "layout": layout, "columns": columns}
-            return self._drawn(theme or LIGHT, figsize, asked, pyplot=True)
+            return self._drawn(LIGHT if theme is None else theme, figsize, asked, pyplot=True)
         colors, others = _colors(self, look)
         style, _ = split_look(others, new=False)
         return {

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import is_number, require_number
 from calibrant._files import write_whole
 from calibrant._optional import require
-from calibrant.errors import InputError, show_value
+from calibrant.errors import InputError, invalid, show_value
 from calibrant.plotting.artists import STRIP, display_name
 from calibrant.plotting.themes import Theme
 
@@ -256,7 +256,7 @@ def lay_out(
         left += CHARACTER * SMALL * max(longest - 3, 0)
     extra = 0.0 if beside is None else LEFT + _names_width([beside]) + PANEL + RIGHT
     side = SMALL_PANEL if several else PANEL
-    width, height = figsize or (None, None)
+    width, height = (None, None) if figsize is None else _inches(figsize)
     if width is not None:
         side = max((width - extra) / columns - left - RIGHT, 0.4)
     texts = [
@@ -337,6 +337,20 @@ def _lines(frame: Frame, name: str, inches: float) -> list[tuple[str, str, bool]
     else:
         lines = [(line, "bold", frame.muted) for line in wrap(frame.title, room)]
     return lines + [(line, "normal", True) for line in wrap(frame.subtitle, int(1.1 * small))]
+
+
+def _inches(figsize: Any) -> Any:
+    """Width and height of a figure, of which either may be None."""
+    try:
+        width, height = figsize
+    except Exception as error:  # of any object
+        raise invalid(
+            "figsize", "be a pair of numbers, width and height in inches", figsize
+        ) from error
+    for one in (width, height):
+        if one is not None:
+            require_number("figsize", one, 0.0)
+    return width, height
 
 
 def _new_figure(size: tuple[float, float], theme: Theme, pyplot: bool) -> Any:
@@ -443,8 +457,8 @@ METADATA: Mapping[str, Any] = {
 
 def write(path: str | PathLike[str], make: Callable[[], Any], dpi: int) -> Path:
     """A figure as a file: whole or not at all, the same bytes for the same figure."""
-    kind = Path(str(path)).suffix.lstrip(".").lower()
-    if not isinstance(path, str | PathLike) or kind not in METADATA:
+    kind = Path(path).suffix.lstrip(".").lower() if isinstance(path, str | PathLike) else ""
+    if kind not in METADATA:
         raise InputError(
             f"`path` must be a file name that ends in .svg, .pdf or .png; it is {show_value(path)}.",
             argument="path",

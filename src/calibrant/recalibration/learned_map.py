@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, TypeV
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import nearest, require_count
+from calibrant._arguments import nearest, require_count, require_flag
 from calibrant._files import dump_versioned, load_versioned, read_bytes, write_whole
 from calibrant._format import percent
 from calibrant.data.arrays import as_array, as_column
@@ -229,7 +229,7 @@ class LearnedMap(ABC):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the constructor; with `deep`, also those of a map inside, as `name__parameter`."""
         parameters = {name: getattr(self, name) for name in self._parameter_names()}
-        if deep:
+        if require_flag("deep", deep):
             for name, value in list(parameters.items()):
                 if isinstance(value, LearnedMap):
                     inner = value.get_params()
@@ -299,7 +299,8 @@ class LearnedMap(ABC):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LearnedMap:
         """Inverse of `to_dict`."""
-        kinds, kind = registered_maps(), document.get("kind")
+        kinds = registered_maps()
+        kind = document.get("kind") if isinstance(document, Mapping) else document
         if not isinstance(kind, str) or kind not in kinds:
             raise InputError(
                 f"The kind of a recalibrator must be one of {', '.join(sorted(kinds))}; got "
