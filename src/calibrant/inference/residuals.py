@@ -33,9 +33,7 @@ CONVERGED = 1e-4
 
 def cell_positions(sketch: Sketch, *, by_label: bool = False) -> Floats:
     """Mean place of the rows in each non-empty cell, or (cell, label), on the scale's grid from 0 to 1."""
-    columns = sketch.columns
-    weights, moments = columns.floats("weights"), columns.floats("weighted_offsets")
-    left = columns.cells / sketch.nodes
+    weights, moments, left = sketch.weights, sketch.weighted_offsets, sketch.cells / sketch.nodes
     if by_label:
         left = left[:, None]
     else:
@@ -83,12 +81,12 @@ class LabelSums(NamedTuple):
     @classmethod
     def of(cls, sketch: Sketch) -> LabelSums:
         """Sums of a sketch."""
-        position, columns = cell_positions(sketch), sketch.columns
-        counts, weights, weighted = columns.counts, columns.floats("weights"), columns.weighted
+        position = cell_positions(sketch)
+        counts, weights, weighted = sketch.counts, sketch.weights, sketch.weighted
         mass = over_outcomes(weights)
         squared, cross, soft = weights, np.zeros(mass.size), False
         if weighted:
-            squared = columns.floats("squared_weights")
+            squared = sketch.squared_weights
             negative, positive = (weights - squared).T
             if np.allclose(mass, over_outcomes(counts), rtol=1e-9) and np.allclose(
                 negative, positive, rtol=1e-6, atol=1e-9
