@@ -201,7 +201,7 @@ class Assessment:
                 f"{decimals(self.interval.low)} to {decimals(self.interval.high)}",
             ),
             ("  noise floor", decimals(self.noise_floor.value)),
-            ("  calibrated?", p_equation(self.p_value)),
+            ("  calibration test", p_equation(self.p_value)),
         ]
         if self.p_value_adjusted is not None:
             rows.append(("    among all groups", p_equation(self.p_value_adjusted)))

@@ -165,8 +165,8 @@ class GroupAssessments(Mapping[Any, Assessment]):
 
     @property
     def miscalibrated(self) -> tuple[Any, ...]:
-        """Groups whose calibration is rejected, after correction."""
-        return tuple(key for key, one in self.items() if one.miscalibrated)
+        """Groups whose finding is "miscalibrated", after correction."""
+        return tuple(key for key, one in self.items() if one.finding == "miscalibrated")
 
     @cached_property
     def random_effects(self) -> RandomEffects | None:
@@ -197,7 +197,8 @@ class GroupAssessments(Mapping[Any, Assessment]):
         """Findings over all groups: the headline, and what else there is to say."""
         tested, wrong = len(self), len(self.miscalibrated)
         corrects = tested > 1 and self.correction != "none"
-        alone = sum(one.p_value <= one.level for one in self.values())
+        within = [one for one in self.values() if one.finding == "within the margin"]
+        alone = sum(one.p_value <= one.level for one in self.values() if one not in within)
         unsure = sum(one.finding == TOO_FEW for one in self.values())
         unsure += sum(one.stands_for for one in self.too_few)
         corrected = f" (corrected for testing {tested:,})" if corrects else ""
@@ -208,6 +209,11 @@ class GroupAssessments(Mapping[Any, Assessment]):
         else:
             start = f"None of the {tested:,} {self._noun(tested)} is clearly"
         sentences = [f"{start} miscalibrated{corrected}."]
+        if within:
+            are = "is" if len(within) == 1 else "are"
+            sentences.append(
+                f"{len(within):,} of {tested:,} {are} within the margin of {within[0].margin:g}."
+            )
         if alone != wrong:
             sentences.append(f"Without that correction it would be {alone:,}.")
         if unsure:

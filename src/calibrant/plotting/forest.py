@@ -94,7 +94,7 @@ class ForestPlot(Diagram):
             xlabel="SmoothECE",
             legend={
                 "floor": "Noise floor: mean of calibrated predictions",
-                "calibrated": f"No miscalibration detected, with {share}",
+                "calibrated": f"No miscalibration shown, with {share}",
                 "off": f"Miscalibrated, with {share}",
             },
         )
@@ -284,7 +284,7 @@ def forest_plot(assessments: Mapping[Any, Assessment]) -> ForestPlot:
         low=np.array([one.interval.low for one in every]),
         high=np.array([one.interval.high for one in every]),
         floor=np.array([one.noise_floor.value for one in every]),
-        miscalibrated=np.array([one.miscalibrated for one in every]),
+        miscalibrated=np.array([one.finding == "miscalibrated" for one in every]),
         verdicts=tuple(verdict_of(one).short for one in every),
         rows=np.array([one.n for one in every], dtype=np.int64),
         confidence=every[0].confidence,

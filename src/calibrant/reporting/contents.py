@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 from functools import cache
 from html import escape
 from importlib.resources import files
-from math import isfinite
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,7 +45,9 @@ LEVELS = {"miscalibrated": "bad", "within the margin": "good"}
 """Colours of findings: red, and green only within a margin that was given; all else is grey."""
 MOST_MULTIPLES = 8
 """Small diagrams that fit a page."""
-FIRST = ("SmoothECE", "interval", "noise floor", "calibrated?", "observed / expected", "rows")
+MOST_PAIRS = 10
+"""Pairs of models in a table that is not folded away: those of five models."""
+FIRST = ("SmoothECE", "interval", "noise floor", "calibration test", "observed / expected", "rows")
 """Numbers on the first screen, by the ends of their names."""
 NUMBER = re.compile(r"([<±]? ?[-+]?(\d[\d,.]*(e[-+]?\d+)?%?|∞)( to )?)+|–")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#|~])")
@@ -137,7 +138,7 @@ def contents_of(summary: Summary) -> Contents:
         level = "bad" if "bad" in levels else "unsure" if unsure else "good"
         headline, sentences = finding.sentences[0], _sentences_on_many(summary, finding)
         plot = forest_plot({group.name: group.assessment for group in groups})
-        picture = Picture(plot, f"Forest plot of {noun(summary)}")
+        picture = Picture(plot, f"Forest plot of {summary.noun}")
         sections = _sections_on_many(summary, finding)
     sections += [_outcome(one) for one in summary.outcomes]
     if summary.classes is not None:
@@ -167,7 +168,7 @@ def _sentence(text: str) -> str:
 def _headline(group: GroupSummary) -> str:
     """The finding, in the words of the diagram's title."""
     sentence = _sentence(group.diagram.verdict.sentence)
-    return f"Miscalibrated. {sentence}" if group.assessment.miscalibrated else sentence
+    return f"Miscalibrated. {sentence}" if group.diagram.verdict.clear else sentence
 
 
 def _advice(group: GroupSummary) -> str:
@@ -178,10 +179,10 @@ def _advice(group: GroupSummary) -> str:
         return f"use the predictions as they are. The error is {below}."
     if one.finding == "too few rows":
         return f"collect more rows. So far the error is only known to be {below}."
-    if not one.miscalibrated:
+    if one.finding != "miscalibrated":
         return f"nothing. The error is {below}; state that number, not that there is no error."
     helps = group.recalibration is not None and group.recalibration.helps
-    return f"recalibrate. {_gain(group)}" if helps else _gain(group)
+    return f"{'recalibrate' if helps else 'state the error with the predictions'}. {_gain(group)}"
 
 
 def _gain(group: GroupSummary) -> str:
@@ -193,7 +194,9 @@ def _gain(group: GroupSummary) -> str:
             "clusters, and both outcomes in either half of them."
         )
     if effect.left_alone:
-        return "Recalibration would leave these predictions as they are."
+        return "Recalibration would leave these predictions as they are: its map finds nothing to gain."
+    if group.assessment.finding == "too few rows":
+        return "There are too few rows to tell whether recalibration would help."
     if not effect.helps:
         return "Recalibration would not help: on rows left out of the fit, not all scores improve."
     before, after = (number_text(one.smooth_ece) for one in (effect.before, effect.after))
@@ -211,6 +214,8 @@ def _particulars(group: GroupSummary) -> list[Section]:
     one = group.assessment
     regions = [_sentence(str(region)) for region in one.direction.regions]
     where: list[Block] = [regions if regions else "No range of predictions stands out."]
+    if regions and not one.miscalibrated:
+        where.insert(0, "Chance may explain all of this: calibration is not rejected.")
     if not group.diagram.bands:
         where.append(
             "The diagram has no bands: they would take rows of one cluster to be independent."
@@ -225,14 +230,8 @@ def _particulars(group: GroupSummary) -> list[Section]:
     where.append(
         Table(["", ""], [[name.strip(), text] for name, text in one.rows()], "All numbers")
     )
-    missing = "not computed: it needs the single rows"
     measures = [
-        [
-            MEASURE_NAMES[line.name],
-            decimals(line.value),
-            line.misses if isfinite(line.value) else missing,
-        ]
-        for line in group.measures
+        [MEASURE_NAMES[line.name], decimals(line.value), line.misses] for line in group.measures
     ]
     other = Table(["Measure", "Value", "What it misses"], measures)
     sections = [
@@ -257,7 +256,8 @@ def _particulars(group: GroupSummary) -> list[Section]:
 def _recalibration(group: GroupSummary) -> list[Block]:
     """Scores and diagrams before and after."""
     effect = group.recalibration
-    if effect is None or effect.left_alone:
+    few = group.assessment.finding == "too few rows"
+    if effect is None or effect.left_alone or few:
         return [_gain(group)]
     scores = [
         [shown, *(decimals(getattr(one, name)) for one in (effect.before, effect.after))]
@@ -313,18 +313,12 @@ def _outcome(found: Outcome) -> Section:
 # -- several models, classes or groups -----------------------------------------------------------
 
 
-def noun(summary: Summary) -> str:
-    """Name of what is shown side by side: models, classes or groups."""
-    by = summary.by[0] if len(summary.by) == 1 else ""
-    return {"model": "models", "class": "classes", "predicted": "classes"}.get(by, "groups")
-
-
 def _sentences_on_many(summary: Summary, finding: GroupAssessments) -> list[str]:
     """Sentences beside the headline: the finding, groups left out, advice on the worst."""
     groups = summary.groups
     sentences = list(finding.sentences[1:])
     if summary.comparison is not None:
-        sentences.append(f"Comparison in pairs: {summary.comparison.verdict}.")
+        sentences.append(_sentence(summary.comparison.verdict))
     rest = next((group for group in groups if group.stands_for > 1), None)
     if rest is not None:
         sentences.append(
@@ -341,7 +335,7 @@ def _sentences_on_many(summary: Summary, finding: GroupAssessments) -> list[str]
 
 def _sections_on_many(summary: Summary, finding: GroupAssessments) -> list[Section]:
     """A table of all, pairs of models, small multiples, and a folded section on each."""
-    groups, nouns = summary.groups, noun(summary)
+    groups, nouns = summary.groups, summary.noun
     multiples = [
         _diagram(group, f"{group.name}: {group.assessment.finding}")
         for group in groups[:MOST_MULTIPLES]
@@ -390,7 +384,9 @@ def _comparison(found: Comparison | None) -> list[Section]:
     ]
     columns = ["models", "difference", f"{100 * found.confidence:g}% interval", "p, corrected"]
     note = "Differences of SmoothECE. The interval leaves 0 exactly where the test rejects."
-    return [Section("Comparison in pairs", [_sentence(found.verdict), Table(columns, rows), note])]
+    fold = f"All {len(rows)} pairs" if len(rows) > MOST_PAIRS else ""
+    table = Table(columns, rows, fold)
+    return [Section("Comparison in pairs", [_sentence(found.verdict), table, note])]
 
 
 def _classes(found: ClassFindings) -> Section:
@@ -528,7 +524,9 @@ def _file(name: str) -> str:
 def render_markdown(summary: Summary) -> str:
     """The report as Markdown; equal summaries give equal bytes."""
     page = contents_of(summary)
-    parts = [f"# {escaped(summary.title)}", f"**{escaped(page.headline)}**"]
+    parts = [f"# {escaped(summary.title)}"]
+    parts += [escaped(summary.subject)] * bool(summary.subject)
+    parts.append(f"**{escaped(page.headline)}**")
     parts += map(escaped, page.sentences)
     if page.figures:
         parts.append(_markdown_table(("", ""), page.figures))

@@ -51,9 +51,9 @@ class Recalibration:
 
     @property
     def helps(self) -> bool:
-        """True where all three scores improve."""
+        """True where the map changes the predictions, and all three scores improve."""
         pairs = zip(vars(self.before).values(), vars(self.after).values(), strict=True)
-        return all(after < before for before, after in pairs)
+        return not self.left_alone and all(after < before for before, after in pairs)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""

@@ -192,6 +192,29 @@ class Summary:
     outcomes: tuple[Outcome, ...] = ()
 
     @property
+    def noun(self) -> str:
+        """Name of what is shown side by side: models, classes or groups."""
+        by = self.by[0] if len(self.by) == 1 else ""
+        return {"model": "models", "class": "classes", "predicted": "classes"}.get(by, "groups")
+
+    @property
+    def subject(self) -> str:
+        """Line on what was assessed; empty for other outcomes alone."""
+        if self.finding is not None:
+            rows = [group.assessment.n for group in self.groups]
+            size = f"{sum(rows):,} rows" if min(rows) < max(rows) else f"{rows[0]:,} rows each"
+            return f"{sum(group.stands_for for group in self.groups):,} {self.noun}, {size}."
+        if not self.groups:
+            return ""
+        of = ""
+        if self.classes is not None:
+            of = (
+                f"Probability of the predicted class, one of {self.classes.number:,}; the event is that it "
+                "is the true class. "
+            )
+        return of + self.groups[0].notes[0]
+
+    @property
     def verdict(self) -> str:
         """The finding in one line: over all groups, of the only one, or of other outcomes alone."""
         if self.finding is not None:
@@ -207,6 +230,7 @@ class Summary:
             {
                 "schema": SCHEMA,
                 "title": self.title,
+                "subject": self.subject,
                 "verdict": self.verdict,
                 "sentences": [] if finding is None else list(finding.sentences),
                 "correction": None if finding is None else finding.correction,
@@ -440,7 +464,8 @@ def _ties_and_ends(sketch: Sketch) -> list[str]:
     points = Points.of(sketch)
     share = over_outcomes(points.mass) / points.total
     low, high = points.p <= NEAR_AN_END, points.p >= 1.0 - NEAR_AN_END
-    exact = ~(low | high) | (points.p == 0.0) | (points.p == 1.0)
+    rows = over_outcomes(sketch.counts)[over_outcomes(sketch.weights) > 0]
+    exact = (rows > 1) & (~(low | high) | (points.p == 0.0) | (points.p == 1.0))
     notes = []
     most = int(np.argmax(share * exact))
     if exact[most] and share[most] >= HEAVY_TIE and points.p.size > 1:
