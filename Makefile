@@ -133,7 +133,7 @@ $(VENV)/.docs: $(STAMP)
 	touch $@
 
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Every page in a browser: requests to other hosts, dead links, accessibility (axe), and what the search finds.
 docs-check: $(HEAVY)/.installed

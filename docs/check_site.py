@@ -26,6 +26,8 @@ SEARCHED = (
     *("ECE", "reliability diagram", "calibration curve", "Platt", "HLE"),
     *("matplotlib", "subplots", "temperature scaling", "sample size", "survey weights"),
 )
+READY = 3_000
+"""Milliseconds until the search listens: it loads its index after the page."""
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 
 
@@ -74,6 +76,7 @@ def missing_words(page: Page) -> Iterator[str]:
     """What the search on the home page does not find."""
     for words in SEARCHED:
         page.goto((SITE / "index.html").as_uri())
+        page.wait_for_timeout(READY)
         page.locator("[data-md-component=search-query]").first.fill(words)
         try:
             page.wait_for_selector(".md-search-result__article", timeout=20_000, state="attached")
