@@ -90,8 +90,8 @@ class Dataset:
     --------
     >>> source = describe("fmi_rain_tampere_2003")
     >>> rows = Dataset(source, {"p": np.array([0.2, 0.7]), "y": np.array([0, 1])})
-    >>> rows["p"].tolist(), rows.source.licence
-    ([0.2, 0.7], ...)
+    >>> rows["p"].tolist(), rows.source is source
+    ([0.2, 0.7], True)
     """
 
     source: Source

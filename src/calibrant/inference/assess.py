@@ -111,7 +111,7 @@ def assess(
     >>> y = rng.random(2000) < 0.5 + 0.7 * (p - 0.5)
     >>> found = assess(y, p)
     >>> print(found.verdict)
-    miscalibrated: 0.0..., noise floor 0.024, p < 0.001; overconfident
+    miscalibrated: 0.0838, noise floor 0.024, p < 0.001; overconfident
     >>> found.interval.low < 0.0735 < found.interval.high
     True
     """

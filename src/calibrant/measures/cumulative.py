@@ -87,7 +87,7 @@ def cumulative_differences(
     Examples
     --------
     >>> cumulative_differences([0, 1, 0, 1], [0.2, 0.2, 0.8, 0.8])
-    CumulativeDifferences(mad=0.15, mad_p_value=0.857..., range=0.15, range_p_value=0.997..., noise=0.2, n=4)
+    CumulativeDifferences(mad=0.15, mad_p_value=0.857965, range=0.15, range_p_value=0.997672, noise=0.2, n=4)
     """
     points = as_points(y_true, y_prob, **options)
     at = np.cumsum(points.residuals)

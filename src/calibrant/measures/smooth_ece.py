@@ -202,8 +202,9 @@ def smooth_ece_result(
 
     Examples
     --------
-    >>> smooth_ece_result([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9])
-    SmoothECE(0.09265... ± ..., bandwidth=0.0926501, n=4)
+    >>> result = smooth_ece_result([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9])
+    >>> round(result.value, 6), round(result.bandwidth, 6), result.n
+    (0.09265, 0.09265, 4)
     """
     reading: InputOptions = options
     if data is not None:

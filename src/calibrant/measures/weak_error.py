@@ -44,7 +44,7 @@ class WeakCalibration(Record):
     --------
     >>> found = weak_calibration_result([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
     >>> round(found.value, 3), len(found.witness)
-    (0.0..., 4)
+    (0.04, 4)
     """
 
     value: float

@@ -189,7 +189,7 @@ def observed_expected(
     Examples
     --------
     >>> print(observed_expected([1, 2, 3, 4] * 25, [1, 0, 1, 0] * 25, [0.6] * 100, horizon=3))
-    observed 0.6250, expected 0.6000, ratio 1.042 (0.855 to 1.229), ICI 0.0...
+    observed 0.6250, expected 0.6000, ratio 1.042 (0.855 to 1.229), ICI 0.0250
     """
     require_confidence(confidence)
     sample = _sample(time, event, risk, strata, data, horizon, cause)

@@ -167,7 +167,7 @@ def decision_curve(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
     >>> decision_curve(rng.random(4000) < p**3, p)
-    DecisionCurve(up to 0.1... lost to miscalibration, n=4000)
+    DecisionCurve(up to 0.1441 lost to miscalibration, n=4000)
     """
     if isinstance(y_true, NetBenefit):
         return DecisionCurve(y_true)

@@ -205,7 +205,7 @@ def map_diagram(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> map_diagram(rng.random(2000) < p**2, p)
-    MapDiagram(adaptive: better, Log loss 0.49... → 0.39..., n=2000)
+    MapDiagram(adaptive: better, Log loss 0.4902 → 0.3964, n=2000)
     """
     require_confidence(confidence)
     require_count("resamples", resamples, least=20)

@@ -191,7 +191,7 @@ def quantile_diagram(found: QuantileAssessment, *, level: float | None = None) -
     >>> y = np.random.default_rng(0).normal(size=500)
     >>> found = quantiles.assess(y, {0.1: np.full(500, -1.2816), 0.9: np.full(500, 1.2816)})
     >>> quantile_diagram(found)
-    QuantileDiagram(p = 0..., n=500)
+    QuantileDiagram(p = 0.91, n=500)
     """
     if not isinstance(found, QuantileAssessment):
         raise InputError(

@@ -98,8 +98,8 @@ class ReliabilityDiagram(Diagram):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> diagram = reliability_diagram(rng.random(1000) < p**1.5, p)
-    >>> diagram
-    ReliabilityDiagram(SmoothECE 0.082 (95% CI ... to ...), n=1000)
+    >>> print(diagram.label)
+    SmoothECE 0.082 (95% CI 0.046 to 0.105)
     >>> list(diagram.plot().artists)
     ['consistency_band', 'diagonal', 'histogram', 'confidence_band', 'curve']
     """
@@ -360,8 +360,8 @@ def reliability_diagram(
     Examples
     --------
     >>> diagram = reliability_diagram([0, 0, 1, 1, 0, 1], [0.1, 0.3, 0.35, 0.8, 0.6, 0.9])
-    >>> diagram.smooth_ece
-    SmoothECE(0.117... ± ..., bandwidth=0.117..., n=6)
+    >>> round(diagram.smooth_ece.value, 3), diagram.widened
+    (0.118, 1.0)
     """
     of_sketch = isinstance(y_true, Sketch)
     if assessment is not None:
