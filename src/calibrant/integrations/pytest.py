@@ -53,7 +53,7 @@ def assert_calibrated(
     >>> assert_calibrated(y, p / 2, margin=0.05)
     Traceback (most recent call last):
     ...
-    AssertionError: SmoothECE is beyond the margin 0.05: 0.2487, 95% interval 0.2302 to 0.2611, noise floor 0.0142, n = 5,000
+    AssertionError: SmoothECE is beyond the margin 0.05: 0.2487, 95% interval 0.2302 to 0.2611, ...
     """
     from calibrant.inference.assess import assess
 
