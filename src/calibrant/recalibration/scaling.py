@@ -19,7 +19,7 @@ from calibrant.recalibration.learned_map import Floats, Parts, State, register
 __all__ = ["StructuredScaling", "TemperatureScaling", "VectorScaling"]
 
 FARTHEST = 30.0
-"""The logarithm of a slope, of logits of size 1, stays within this of 0 where no slope is the best."""
+"""The logarithm of a slope, of logits up to 1, stays within this of 0 where no slope is the best."""
 ENTRIES_PER_BLOCK = 1 << 20
 STEEPEST = 1e-4
 """The largest gradient of a likelihood that counts as maximised."""
@@ -163,26 +163,13 @@ class VectorScaling(LogitScaling):
         return [f"WEIGHTS = {weights}"], "    z = [a * v + b for (a, b), v in zip(WEIGHTS, s)]\n"
 
     def _learned(self, rows: ClassRows) -> State:
-        labels, weight = rows.labels, rows.weight
-        classes = rows.logits.shape[1]
-        unit = _size(rows.logits)
+        unit = _largest(rows.logits)
         scores = rows.logits / np.float64(unit)
-        center = weight @ scores
-        scores -= center
-        size = np.array([_size(column) for column in scores.T])
-        scores /= size
-        target = np.zeros_like(scores)
-        target[np.arange(labels.size), labels] = weight
-
-        def loss(parameters: Floats) -> tuple[float, Floats]:
-            slope, intercept = parameters[:classes], parameters[classes:]
-            value, excess = _likelihood(scores * slope + intercept, weight, target)
-            return value, np.concatenate([(excess * scores).sum(axis=0), excess.sum(axis=0)])
-
-        start = np.concatenate([np.ones(classes), np.zeros(classes)])
-        solution = _minimised(loss, start)
-        slope = solution[:classes] / size
-        return {"slope": slope / unit, "intercept": solution[classes:] - slope * center}
+        center = rows.weight @ scores
+        penalty = np.zeros((center.size, center.size + 1))
+        weights = _linear_map(scores - center, rows, penalty, full=False)
+        slope, intercept = np.diagonal(weights), weights[:, -1]
+        return {"slope": slope / unit, "intercept": intercept - slope * center}
 
     def _scaled(self, scores: NDArray[Any], state: State) -> Floats:
         return np.asarray(scores * state["slope"] + state["intercept"])
@@ -267,31 +254,9 @@ class StructuredScaling(LogitScaling):
         k = rows.logits.shape[1]
         slope, uniform = best_slope(rows), 1.0 / (rows.n + 1.0)
         x = _tempered(rows.logits, slope, uniform)
-        target = np.zeros_like(x)
-        target[np.arange(x.shape[0]), rows.labels] = rows.weight
         penalty = np.full((k, k + 1), self.strength * k * (k - 1) / rows.n)
         penalty[np.arange(k), np.arange(k)] = penalty[:, k] = self.strength * k / rows.n
-        free = np.ones((k, k + 1), dtype=np.bool_)
-        if not self.matrix:
-            free[:, :k] = np.eye(k, dtype=np.bool_)
-        inputs = np.hstack([x, np.ones((x.shape[0], 1))])
-        # Divided by the root of their curvature, all parameters have one scale.
-        chance = np.exp(x)
-        curvature = (rows.weight[:, None] * chance * (1.0 - chance)).T @ inputs**2 + 2.0 * penalty
-        unit = 1.0 / np.sqrt(curvature[free])
-
-        def loss(parameters: Floats) -> tuple[float, Floats]:
-            change = np.zeros((k, k + 1))
-            change[free] = parameters * unit
-            moved = x + (inputs @ change.T if self.matrix else _diagonal(inputs, change))
-            value, excess = _likelihood(moved, rows.weight, target)
-            slopes = excess.T @ inputs if self.matrix else _outer(excess, inputs)
-            slopes += 2.0 * penalty * change
-            return value + float(np.sum(penalty * change**2)), slopes[free] * unit
-
-        solution = _minimised(loss, np.zeros(int(free.sum())))
-        weights = np.eye(k, k + 1)
-        weights[free] += solution * unit
+        weights = _linear_map(x, rows, penalty, full=self.matrix)
         return {"slope": slope, "uniform": uniform, "weights": weights.ravel()}
 
     def _scaled(self, scores: NDArray[Any], state: State) -> Floats:
@@ -299,15 +264,6 @@ class StructuredScaling(LogitScaling):
         weights = self._matrix(state, k)
         x = _tempered(scores, state["slope"], state["uniform"])
         return np.asarray(x @ weights[:, :k].T + weights[:, k])
-
-
-def _diagonal(inputs: Floats, change: Floats) -> Floats:
-    return np.asarray(inputs[:, :-1] * np.diagonal(change) + change[:, -1])
-
-
-def _outer(excess: Floats, inputs: Floats) -> Floats:
-    slopes = np.diag((excess * inputs[:, :-1]).sum(axis=0))
-    return np.hstack([slopes, excess.sum(axis=0)[:, None]])
 
 
 def _tempered(logits: NDArray[Any], slope: float, uniform: float) -> Floats:
@@ -318,35 +274,59 @@ def _tempered(logits: NDArray[Any], slope: float, uniform: float) -> Floats:
     return np.asarray(np.logaddexp(inside, np.log(uniform / logits.shape[1])))
 
 
-def _likelihood(moved: Floats, weight: Floats, target: Floats) -> tuple[float, Floats]:
-    """The mean log loss of softmax(moved), and its gradient."""
-    level = moved.max(axis=1, keepdims=True)
-    chance = np.exp(moved - level)
-    total = chance.sum(axis=1, keepdims=True)
-    value = float(weight @ (level + np.log(total))[:, 0] - np.sum(target * moved))
-    chance *= weight[:, None] / total
-    return value, chance - target
+def _linear_map(x: Floats, rows: ClassRows, penalty: Floats, *, full: bool) -> Floats:
+    """Slopes and intercepts [k, k + 1] of greatest likelihood, less the penalty on their change from none.
 
-
-def _minimised(loss: Any, start: Floats) -> Floats:
+    Without `full`, each class has a slope of its own logit alone.
+    """
     from scipy.optimize import minimize
+    from scipy.special import softmax
+
+    k = x.shape[1]
+    target = np.zeros_like(x)
+    target[np.arange(x.shape[0]), rows.labels] = rows.weight
+    free = np.ones((k, k + 1), dtype=np.bool_)
+    if not full:
+        free[:, :k] = np.eye(k, dtype=np.bool_)
+    inputs = np.hstack([x, np.ones((x.shape[0], 1))])
+    # Divided by the root of their curvature, all parameters have one scale.
+    chance = softmax(x, axis=1)
+    curvature = (rows.weight[:, None] * chance * (1.0 - chance)).T @ inputs**2 + 2.0 * penalty
+    unit = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0)[free])
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        change = np.zeros((k, k + 1))
+        change[free] = parameters * unit
+        moved = x + (inputs @ change.T if full else x * np.diagonal(change) + change[:, k])
+        level = moved.max(axis=1, keepdims=True)
+        chance = np.exp(moved - level)
+        total = chance.sum(axis=1, keepdims=True)
+        value = float(rows.weight @ (level + np.log(total))[:, 0] - np.sum(target * moved))
+        excess = chance * (rows.weight[:, None] / total) - target
+        slopes = 2.0 * penalty * change
+        if full:
+            slopes += excess.T @ inputs
+        else:
+            slopes[:, :k] += np.diag((excess * x).sum(axis=0))
+            slopes[:, k] += excess.sum(axis=0)
+        return value + float(np.sum(penalty * change**2)), slopes[free] * unit
 
     options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-9}
+    start = np.zeros(int(free.sum()))
     minimum = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     if not np.all(np.isfinite(minimum.x)) or np.abs(minimum.jac).max() > STEEPEST:
         raise CalibrantError(
             f"The likelihood could not be maximised: {str(minimum.message).rstrip('.')}.",
             hint="Use a map with fewer parameters, such as a temperature, or more rows.",
         )
-    return np.asarray(minimum.x)
+    weights = np.eye(k, k + 1)
+    weights[free] += minimum.x * unit
+    return weights
 
 
-def _size(values: NDArray[Any]) -> float:
-    """The root of the mean square, or 1 where nothing differs from 0: what to divide by."""
-    most = float(np.abs(values).max())
-    if most < np.finfo(np.float64).tiny:
-        return 1.0
-    return most * float(np.sqrt(np.mean((values / np.float64(most)) ** 2)))
+def _largest(logits: NDArray[Any]) -> float:
+    """Largest of the numbers without their signs, or 1 where all are 0: a unit in which none overflows."""
+    return float(np.abs(logits).max()) or 1.0
 
 
 def _range(values: Any) -> str:
@@ -366,21 +346,24 @@ def best_slope(rows: ClassRows) -> float:
     """Inverse temperature of greatest likelihood: root of its derivative."""
     from scipy.optimize import brentq
 
-    size, ahead, mean = _gaps(rows)
+    unit, ahead, mean = _largest(rows.logits), False, 0.0
+    for gaps, weight in _blocks(rows, unit):
+        ahead |= bool(gaps.max() > 0.0)
+        mean += float(weight @ gaps.mean(axis=1))
     if mean >= 0.0:  # the outcomes do not follow the logits at all
-        return float(np.exp(-FARTHEST)) / size if ahead else 1.0 / size
+        return float(np.exp(-FARTHEST)) / unit if ahead else 1.0 / unit
     if not ahead:  # the largest logit is never wrong
-        return float(np.exp(FARTHEST)) / size
+        return float(np.exp(FARTHEST)) / unit
 
     def derivative(log_slope: float) -> float:
         slope, total = np.exp(log_slope), 0.0
-        for gaps, weight in _blocks(rows, size):
+        for gaps, weight in _blocks(rows, unit):
             chance = slope * gaps
             chance = np.exp(chance - chance.max(axis=1, keepdims=True))
             total += float(weight @ (np.einsum("ij,ij->i", chance, gaps) / chance.sum(axis=1)))
         return total
 
-    return float(np.exp(brentq(derivative, -FARTHEST, FARTHEST, xtol=1e-13))) / size
+    return float(np.exp(brentq(derivative, -FARTHEST, FARTHEST, xtol=1e-13))) / unit
 
 
 def _blocks(rows: ClassRows, unit: float) -> Iterator[tuple[Floats, Floats]]:
@@ -389,19 +372,8 @@ def _blocks(rows: ClassRows, unit: float) -> Iterator[tuple[Floats, Floats]]:
     step = max(1, ENTRIES_PER_BLOCK // k)
     for start in range(0, n, step):
         labels = rows.labels[start : start + step]
-        gaps = rows.logits[start : start + step].astype(np.float64)
-        gaps -= gaps[np.arange(labels.size), labels, None]
-        yield gaps / unit, rows.weight[start : start + step]
-
-
-def _gaps(rows: ClassRows) -> tuple[float, bool, float]:
-    """Root mean square of the gaps, whether any is above 0, and their mean over classes."""
-    most = max(float(np.abs(gaps).max()) for gaps, _ in _blocks(rows, 1.0))
-    if most < np.finfo(np.float64).tiny:
-        return 1.0, False, 0.0
-    squares, mean, largest = 0.0, 0.0, 0.0
-    for gaps, weight in _blocks(rows, most):
-        largest = max(largest, float(gaps.max()))
-        squares += float(np.einsum("ij,ij->", gaps, gaps))
-        mean += float(weight @ gaps.mean(axis=1))
-    return most * float(np.sqrt(squares / rows.logits.size)), largest > 0.0, mean
+        scores = rows.logits[start : start + step] / np.float64(unit)
+        yield (
+            scores - scores[np.arange(labels.size), labels, None],
+            rows.weight[start : start + step],
+        )
