@@ -231,20 +231,14 @@ def _design_effects(
     cluster: NDArray[np.int64],
 ) -> Floats:
     """Design effect of clusters on each grade's default rate, at least 1; sizes where none or all default."""
-    clusters = int(cluster.max()) + 1
-    with np.errstate(invalid="ignore"):
-        rate = defaults / n
-    at = codes * clusters + cluster
-    each = np.bincount(at, weight, n.size * clusters).reshape(n.size, clusters)
-    strayed = np.bincount(at, weight * (y - rate[codes]), n.size * clusters).reshape(each.shape)
-    groups = (each > 0.0).sum(axis=1)
     factors = np.ones(n.size)
     for k in np.flatnonzero(n > 0.0):
-        if not 0.0 < rate[k] < 1.0:
-            factors[k] = float(each[k] @ each[k]) / n[k]
-        elif groups[k] == 1:
-            factors[k] = n[k]
-        else:
-            squares = float(strayed[k] @ strayed[k]) * groups[k] / (groups[k] - 1.0)
-            factors[k] = max(squares / (n[k] * rate[k] * (1.0 - rate[k])), 1.0)
+        own, rate = codes == k, defaults[k] / n[k]
+        sizes = np.bincount(cluster[own], weight[own])
+        residuals = np.bincount(cluster[own], (weight * (y - rate))[own])
+        groups = np.count_nonzero(sizes)
+        factors[k] = float(sizes @ sizes) / n[k]
+        if 0.0 < rate < 1.0 and groups > 1:
+            squares = float(residuals @ residuals) * groups / (groups - 1.0)
+            factors[k] = max(squares / (n[k] * rate * (1.0 - rate)), 1.0)
     return factors

@@ -75,18 +75,10 @@ def skill_score(
 
 def log_loss(sample: Sample) -> Quantity:
     """Mean of -log of the probability of the outcome that occurred."""
-    if sample.rows is None:
-        z = sample.log_odds  # refused where a sketch does not know them
-        losses = np.logaddexp(0.0, np.where(sample.y > 0.0, -z, z))
-    elif sample.rows.form == "logit":
-        z = sample.log_odds
-        with np.errstate(invalid="ignore"):
-            losses = np.logaddexp(0.0, z) - np.where(sample.y == 0.0, 0.0, sample.y * z)
-        losses = np.where(np.isnan(losses), np.where(sample.y == 1.0, 0.0, inf), losses)
-    else:
-        from scipy.special import xlog1py, xlogy
-
-        losses = -(xlogy(sample.y, sample.p) + xlog1py(1.0 - sample.y, -sample.p))
+    z, y = sample.log_odds, sample.y  # refused where a sketch does not know them
+    with np.errstate(invalid="ignore"):  # an outcome that did not occur costs nothing
+        losses = np.where(y > 0.0, y * np.logaddexp(0.0, -z), 0.0)
+        losses += np.where(y < 1.0, (1.0 - y) * np.logaddexp(0.0, z), 0.0)
     failed = np.isinf(losses) & (sample.share > 0.0)
     if failed.any():
         rows = (

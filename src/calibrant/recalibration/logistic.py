@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_flag
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
-from calibrant.errors import CalibrantError
 
 __all__ = [
     "AN_END",
@@ -67,54 +66,44 @@ def fit_logistic(
     Platt's targets are (n₁ + 1) / (n₁ + 2) and 1 / (n₀ + 2) in place of 1 and 0. Of the first `nonnegative`
     coefficients, one that comes out negative is left out, and the rest are fitted again.
     """
-    from scipy.optimize import minimize
-
     require_flag("platt_targets", platt_targets)
     negative, positive = points.mass.sum(axis=0) * rows_per_weight(points)
     low, high = 0.0, 1.0
     if platt_targets:
         low, high = 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
-    weight = over_outcomes(points.mass) / points.total
-    events = (points.mass @ np.array([low, high])) / points.total
-
-    def loss(coefficients: Floats) -> tuple[float, Floats]:
-        s = features @ coefficients
-        value = float((weight * np.logaddexp(0.0, s) - events * s).sum())
-        return value, (weight * expit(s) - events) @ features
-
-    def curvature(coefficients: Floats) -> Floats:
-        q = expit(features @ coefficients)
-        return np.asarray((features.T * (weight * q * (1.0 - q))) @ features)
-
-    start = np.zeros(features.shape[1])
-    minimum = minimize(
-        loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
-    )
-    if not np.all(np.isfinite(minimum.x)) or np.abs(minimum.jac).max() > 1e-4:
-        raise CalibrantError(
-            f"The likelihood could not be maximised: {str(minimum.message).rstrip('.')}.",
-            hint="Use a map with fewer parameters, such as a temperature, or more rows.",
-        )
-    worst = int(np.argmin(minimum.x[:nonnegative])) if nonnegative else 0
-    if nonnegative and minimum.x[worst] < 0.0:
-        kept = np.delete(features, worst, axis=1)
+    weight = over_outcomes(points.mass)
+    share = points.mass @ np.array([low, high]) / weight
+    count = features.shape[1]
+    flat = np.full(count, np.inf)  # no prior
+    found = posterior(features, np.zeros_like(weight), weight / points.total, share, flat)
+    values = found.coefficients
+    worst = int(np.argmin(values[:nonnegative])) if nonnegative else 0
+    if nonnegative and values[worst] < 0.0:
         rest: list[float] = []
-        if kept.shape[1]:
+        if count > 1:
+            kept = np.delete(features, worst, axis=1)
             rest = fit_logistic(kept, points, nonnegative - 1, platt_targets=platt_targets)
         return [*rest[:worst], 0.0, *rest[worst:]]
-    return [float(value) for value in minimum.x]
+    return [float(value) for value in values]
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Posterior mode of the coefficients, the curvature there, and the evidence (Laplace's approximation).
+    """Posterior mode of the coefficients, the curvature there, and minus the logarithm of its height.
 
-    `evidence` is the logarithm of the marginal likelihood: that of the outcomes, averaged over the prior.
+    `spread` holds the standard deviations of the prior.
     """
 
     coefficients: Floats
     precision: Floats
-    evidence: float
+    loss: float
+    spread: Floats
+
+    @property
+    def evidence(self) -> float:
+        """Logarithm of the marginal likelihood: that of the outcomes, averaged over the prior."""
+        volume = np.linalg.slogdet(self.precision)[1] if self.coefficients.size else 0.0
+        return -self.loss - 0.5 * float(volume) - float(np.log(self.spread).sum())
 
     def log_odds(self, offset: Floats, features: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of the log-odds at these features."""
@@ -149,7 +138,7 @@ def posterior(
     for _ in range(100 if coefficients.size else 0):
         q = expit(offset + features @ coefficients)
         slope = (rows * q - events) @ features + prior @ coefficients
-        step = -np.linalg.solve(curvature(q), slope)
+        step = -np.linalg.lstsq(curvature(q), slope)[0]  # the shortest one of many
         size, fall = 1.0, float(slope @ step)
         while value(coefficients + size * step) > loss + 1e-4 * size * fall and size > 1e-6:
             size /= 2.0
@@ -158,6 +147,4 @@ def posterior(
         if before - loss <= 1e-11 * (1.0 + abs(loss)):
             break
     precision = curvature(expit(offset + features @ coefficients))
-    volume = np.linalg.slogdet(precision)[1] if coefficients.size else 0.0
-    evidence = -loss - 0.5 * volume - float(np.log(spread).sum())
-    return Posterior(coefficients, precision, evidence)
+    return Posterior(coefficients, precision, loss, spread)
