@@ -129,15 +129,21 @@ def _determines(code: Codes, y: NDArray[Any]) -> bool:
     return bool(alike and (events > 1).any() and (rows - events > 1).any())
 
 
+def column_sets(columns: int, depth: int) -> list[tuple[int, ...]]:
+    """Places of single columns, then of pairs."""
+    return [one for k in range(1, depth + 1) for one in combinations(range(columns), k)]
+
+
 def crossed(
     codes: Sequence[Codes], sizes: Sequence[int], depth: int
 ) -> Iterator[tuple[tuple[int, ...], Codes, int]]:
     """Columns that cross, code of each row, and number of codes: of single columns, then of pairs."""
-    for k, code in enumerate(codes):
-        yield (k,), code, sizes[k]
-    for a, b in combinations(range(len(codes)) if depth == 2 else (), 2):
-        known = (codes[a] >= 0) & (codes[b] >= 0)
-        yield (a, b), np.where(known, codes[a] * sizes[b] + codes[b], -1), sizes[a] * sizes[b]
+    for columns in column_sets(len(codes), depth):
+        code, size = codes[columns[0]], sizes[columns[0]]
+        for k in columns[1:]:
+            code = np.where((code >= 0) & (codes[k] >= 0), code * sizes[k] + codes[k], -1)
+            size *= sizes[k]
+        yield columns, code, size
 
 
 def _values(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_number
-from calibrant.data.cells import Cells, crossed
+from calibrant.data.cells import Cells, column_sets
 from calibrant.data.classes import SMALLEST_LOGARITHM, SUM_TOLERANCE
 from calibrant.errors import InputError, invalid
 from calibrant.io.sql import Dialect, Expression, dialect_named, literal, piecewise_linear
@@ -68,10 +68,10 @@ def group_sql(
     sizes = [len(cell) for cell in cells.values()]
     codes = [_cell_code(spoken, name, cell) for name, cell in cells.items()]
     sums, start = {"offsets": "0", "slopes": "1"}, 0
-    for columns, _, size in crossed([np.empty(0, np.int64)] * len(sizes), sizes, depth):
-        code, *second = (codes[k] for k in columns)
-        if second:
-            code = f"({code}) * {sizes[columns[1]]} + {second[0]}"
+    for columns in column_sets(len(sizes), depth):
+        code, size = codes[columns[0]], sizes[columns[0]]
+        for k in columns[1:]:
+            code, size = f"({code}) * {sizes[k]} + {codes[k]}", size * sizes[k]
         for part in sums:
             effects = state[part][start : start + size]
             cases = " ".join(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_integer, require_count
 from calibrant.data.arrays import as_array, as_column, categories, same_length
-from calibrant.data.cells import MOST_BINS, Cells, crossed, require_groups, row_values
+from calibrant.data.cells import MOST_BINS, Cells, column_sets, crossed, require_groups, row_values
 from calibrant.data.points import Points
 from calibrant.data.rows import Rows, as_rows
 from calibrant.errors import InputError, show_value
@@ -209,12 +211,11 @@ class GroupRecalibrator(LearnedMap):
             [f"{name} {one}" for one in cell.labels]
             for name, cell in zip(names, cells, strict=True)
         ]
-        sizes = [len(cell) for cell in cells]
-        empty = [np.empty(0, dtype=np.int64) for _ in cells]
-        words = []
-        for columns, _, _ in crossed(empty, sizes, self.depth):
-            first, *second = (labels[k] for k in columns)
-            words += [f"{a} and {b}" for a in first for b in second[0]] if second else first
+        words = [
+            " and ".join(each)
+            for columns in column_sets(len(cells), self.depth)
+            for each in product(*(labels[k] for k in columns))
+        ]
         each = zip(state["offsets"].tolist(), state["slopes"].tolist(), strict=True)
         return dict(zip(words, each, strict=True))
 
@@ -329,11 +330,10 @@ def _basis(
             one = np.delete(one, 0, axis=1)
             one[:intervals, : intervals - 1] = steps - rows @ steps / rows.sum()
         each.append(csr_array(one))
-    empty = [np.empty(0, dtype=np.int64) for _ in cells]
-    blocks = []
-    for columns, _, _ in crossed(empty, [len(cell) for cell in cells], depth):
-        first, *second = (each[k] for k in columns)
-        blocks.append(kron(first, second[0], format="csr") if second else first)
+    blocks = [
+        reduce(partial(kron, format="csr"), [each[k] for k in columns])
+        for columns in column_sets(len(cells), depth)
+    ]
     sets = np.concatenate([np.full(block.shape[1], k) for k, block in enumerate(blocks)])
     basis = block_diag([*blocks, *blocks], format="csr")
     sets = np.concatenate([sets, sets + len(blocks)])
