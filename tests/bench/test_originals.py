@@ -82,33 +82,6 @@ def test_several_projects_are_joined_and_unknown_outcomes_left_out(tmp_path):
     assert columns["date"].tolist() == ["2020-01-02", ""]
 
 
-@pytest.fixture
-def r_file(tmp_path):
-    rdata = pytest.importorskip("rdata")
-    pandas = pytest.importorskip("pandas")
-
-    def write(name, columns):
-        path = tmp_path / "frame.rda"
-        rdata.write_rda(str(path), {name: pandas.DataFrame(columns)})
-        return [path]
-
-    return write
-
-
-def test_rain_is_read_from_an_r_file(r_file):
-    path = r_file("pop", {"obs": [0.0, 0.3, np.nan, 0.2], "p24_cat0": [0.9, 0.2, 0.5, 0.8]})
-    columns = CONVERTERS["rain"](path)
-    assert columns["p"] == pytest.approx([0.1, 0.8, 0.2])
-    assert columns["y"].tolist() == [0, 1, 0]
-
-
-def test_icing_is_read_from_an_r_file_with_and_without_percent(r_file):
-    path = r_file("prob.frcs.dat", {"frcst": [2.0, 98.0], "obs": [0.0, 1.0]})
-    assert CONVERTERS["icing_as_published"](path)["p"].tolist() == [2.0, 98.0]
-    assert CONVERTERS["icing"](path)["p"].tolist() == [0.02, 0.98]
-    assert CONVERTERS["icing"](path)["y"].tolist() == [0, 1]
-
-
 def test_a_pickle_that_names_anything_but_arrays_is_refused(tmp_path):
     path = tmp_path / "hostile.p"
     path.write_bytes(b"cos\nsystem\n(S'echo hostile'\ntR.")

@@ -146,7 +146,7 @@ def test_an_alarm_names_the_class() -> None:
     assert look.alarm.group == look.groups[0].name == 1
     assert look.alarm.direction == "over-forecasting"
     assert abs(look.alarm.since - 16) <= 4
-    assert "class 1" in str(look.alarm)
+    assert "group 1" in str(look.alarm)
     assert {one.name for one in look.groups if one.e_value > 20} == {1}
 
 

@@ -32,6 +32,7 @@ NAMES = {
     "y_true": "--label",
     "correct": "--label",
     "y": "--label",
+    "columns": "--column",
     "forecasts": "--quantile",
     "y_prob": "--prob",
     "y_probs": "--prob",

@@ -264,7 +264,7 @@ class Alarm:
     group: Any = None
 
     def __str__(self) -> str:
-        of = "" if self.group is None else f", most of all class {group_text(self.group)}"
+        of = "" if self.group is None else f", most of all group {group_text(self.group)}"
         return f"miscalibrated since about look {self.since}: {self.direction}{of}"
 
 
