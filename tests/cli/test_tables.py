@@ -48,7 +48,7 @@ def test_audit_finds_the_pairs(calibrant, table):
     assert document == json.loads(json.dumps(found.to_dict()))
     named = calibrant("audit", table, "--column", "a,b", "--prob", "p", "--label", "y")
     assert named.out.strip() == str(found)
-    assert "`--column` must name a column; 'q'" in calibrant("audit", table, "--column", "q").err
+    assert "must have a column 'q'" in calibrant("audit", table, "--column", "q").err
 
 
 def test_a_picture_or_a_page(calibrant, table, tmp_path):
