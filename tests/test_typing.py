@@ -61,6 +61,7 @@ cal.assess(y, p, confidence=0.9, on_invalid="drop")
 cal.expected_calibration_error(y, p, n_bins="cube_root", strategy="quantile", norm="max")
 cal.recalibration.PlattRecalibrator().fit(p, y)
 cal.reliability_diagrams(y, {"rf": p, "nb": p}).save("x.svg", layout="grid", title="mine")
+cal.reliability_diagram(y, p).plot(c="C1", lw=2, ls="--", label="mine")
 ReliabilityDisplay.from_predictions(y, p, name="rf", color="C1", confidence=0.9)
 """
 

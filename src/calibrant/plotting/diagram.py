@@ -59,12 +59,15 @@ STYLES = ("color", "label", "linewidth", "linestyle", "alpha")
 
 
 class Look(TypedDict, total=False):
-    """Keywords of the main artist, and of texts, limits and legend of a new figure."""
+    """Keywords of the main artist, as in matplotlib, and of texts, limits and legend of a new figure."""
 
     color: Any
+    c: Any
     label: str | None
     linewidth: float | None
+    lw: float | None
     linestyle: Any
+    ls: Any
     alpha: float | None
     title: str | None
     subtitle: str | None
