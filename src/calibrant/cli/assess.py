@@ -6,7 +6,7 @@ import inspect
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +20,7 @@ from calibrant.cli.output import listed, note, note_dropped, show_json, show_tab
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
-    from calibrant.cli._inputs import Samples
+    from calibrant.cli._inputs import Samples, Source
     from calibrant.inference.assessment import Assessment
     from calibrant.inference.groups import GroupAssessment
 
@@ -68,8 +68,10 @@ def assess(
         Print everything about each group.
     """
     given = (("fail_above", fail_above), ("require_below", require_below))
+    from calibrant.cli._inputs import Source
+
     limits = {name: Limit.parsed(text, name) for name, text in given if text is not None}
-    samples = read_profiled(files, reading, grouping, measuring, profiling)
+    samples = read_profiled(Source.of(files, reading), grouping, measuring, profiling)
     finding = assessed(samples, profiling)
     groups = _by_name(finding, samples, sort)
     if json:
@@ -86,21 +88,16 @@ def assess(
 
 
 def read_profiled(
-    files: Sequence[str],
-    reading: Reading,
-    grouping: Grouping,
-    measuring: Measuring,
-    profiling: Profiling,
+    source: Source, grouping: Grouping, measuring: Measuring, profiling: Profiling
 ) -> Samples:
     """Samples of the files; rows as arrays where a profile is asked for."""
-    from calibrant.cli._inputs import Source, read_samples
+    from calibrant.cli._inputs import read_samples
     from calibrant.profiles import PROFILES
 
     for kind, make in PROFILES.items():
         for name in inspect.signature(make).parameters:
             if getattr(profiling, name, None) and profiling.profile != kind:
                 raise InputError(f"`{name}` needs `--profile {kind}`.")
-    source = Source.of(files, reading)
     rows = None if profiling.profile is None else [profiling.grades, profiling.climatology]
     return read_samples(source, grouping, measuring, rows=rows)
 

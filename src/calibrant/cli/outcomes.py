@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import calibrant as cal
@@ -73,6 +74,7 @@ def survival(
     from calibrant.cli._inputs import Source, read_columns
 
     source = Source.of(files, Reading())
+    path = _path(output, source)
     columns = read_columns(source, names)
     settings: dict[str, Any] = {**columns, "horizon": horizon, "cause": cause}
     found = cal.survival.observed_expected(**settings, confidence=confidence)
@@ -84,7 +86,7 @@ def survival(
         show_text(f"{found}\n\n{assessment}")
     drawn = partial(cal.reliability_diagram, rows, confidence=confidence)
     page = lambda: cal.report(rows, confidence=confidence).with_outcomes(found)  # noqa: E731
-    _write(output, source, picture, drawn, page, open)
+    _write(path, picture, drawn, page, open)
 
 
 @verb(
@@ -124,12 +126,13 @@ def quantiles(
 
     levels = _levels(quantile)
     source = Source.of(files, Reading())
+    path = _path(output, source)
     columns = read_columns(source, {"y": label, **levels})
     forecasts = {level: columns[level] for level in levels}
     found = cal.quantiles.assess(columns["y"], forecasts, confidence=confidence)
     show_result(found, json=json)
     drawn, page = partial(cal.plotting.quantile_diagram, found), partial(cal.report, found)
-    _write(output, source, picture, drawn, page, open)
+    _write(path, picture, drawn, page, open)
 
 
 @verb(
@@ -176,6 +179,7 @@ def distributions(
     from calibrant.cli._inputs import Source, read_columns
 
     source = Source.of(files, Reading())
+    path = _path(output, source)
     columns = read_columns(source, {"y": label, "mean": mean, "sd": sd})
     if samples is not None:
         members = source.predictions(samples, ())
@@ -184,7 +188,7 @@ def distributions(
     found = cal.distributions.assess(**columns, confidence=confidence)
     show_result(found, json=json)
     drawn, page = partial(cal.plotting.pit_diagram, found), partial(cal.report, found)
-    _write(output, source, picture, drawn, page, open)
+    _write(path, picture, drawn, page, open)
 
 
 def _levels(texts: Sequence[str]) -> dict[float, str]:
@@ -198,13 +202,17 @@ def _levels(texts: Sequence[str]) -> dict[float, str]:
         ) from None
 
 
-def _write(
-    output: str | None, source: Source, picture: Picture, diagram: Any, page: Any, open: bool
-) -> None:
-    """Write the picture or the page, whichever the ending of the file asks for."""
+def _path(output: str | None, source: Source) -> Path | None:
+    """Path of the picture or page to write, if any."""
     if output is None:
+        return None
+    return target(output, (*PICTURES, *PAGES), "the result", source.all_paths)
+
+
+def _write(path: Path | None, picture: Picture, diagram: Any, page: Any, open: bool) -> None:
+    """Write the picture or the page, whichever the ending of the file asks for."""
+    if path is None:
         return
-    path = target(output, (*PICTURES, *PAGES), "the result", source.all_paths)
     if path.suffix.lower() in PICTURES:
         write(path, lambda file: diagram().save(file, **picture.options))
     else:

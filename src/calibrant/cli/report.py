@@ -41,12 +41,13 @@ def report(
     output : FILE
         .html, .md or .json. [report.html]
     """
-    from calibrant.cli._inputs import CLASSES
+    from calibrant.cli._inputs import CLASSES, Source
     from calibrant.cli.assess import assessed, read_profiled
 
-    samples = read_profiled(files, reading, grouping, measuring, profiling)
-    path = target(output, (".html", ".md", ".json"), "a report", samples.source.all_paths)
-    title = title or f"Calibration of {', '.join(samples.source.names[:3])}"
+    source = Source.of(files, reading)
+    path = target(output, (".html", ".md", ".json"), "a report", source.all_paths)
+    samples = read_profiled(source, grouping, measuring, profiling)
+    title = title or f"Calibration of {', '.join(source.names[:3])}"
     columns = samples.columns
     made: Any
     if columns and not (columns.by or grouping.per_file) and _reads_again(samples, profiling):
@@ -54,7 +55,7 @@ def report(
         made = cal.report(
             columns.label,
             list(columns.prob),
-            data=samples.source.paths,
+            data=source.paths,
             cluster=columns.cluster,
             confidence=measuring.confidence,
             scale=None if measuring.scale == "probability" else measuring.scale,
