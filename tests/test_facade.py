@@ -134,6 +134,13 @@ def test_predictions_that_rank_backwards_and_one_outcome_are_said_in_words():
     assert "all outcomes are 1" in calibrant.assess(np.ones(N), P).verdict
 
 
+def test_a_number_and_its_object_are_called_alike():
+    names = set(dir(calibrant.measures)) | {"smooth_ece"}
+    objects = {name for name in names if name.endswith("_result")}
+    assert objects
+    assert {name.removesuffix("_result") for name in objects} <= names
+
+
 FRAMES = """
 import numpy as np, polars as pl
 import calibrant as cal

@@ -130,7 +130,7 @@ def test_every_result_counts_the_rows_that_were_left_out(read):
         distance_to_calibration_result,
         measures.loss_gap_result,
         measures.t_cal,
-        measures.weak_calibration_result,
+        measures.weak_calibration_error_result,
         cal.reliability_diagram,
         cal.plotting.binned_diagram,
         cal.plotting.cumulative_diagram,

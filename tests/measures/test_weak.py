@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 
 from calibrant import Sketch
 from calibrant.data.scales import as_scale
-from calibrant.measures.weak_error import weak_calibration_error, weak_calibration_result
+from calibrant.measures.weak_error import weak_calibration_error, weak_calibration_error_result
 
 
 def by_linear_program(y, p, w, scale):
@@ -48,7 +48,7 @@ def test_equals_the_linear_program_on_random_inputs():
 def test_witness_is_feasible_and_attains_the_value():
     for seed in range(60):
         y, p, w, scale = random_input(seed)
-        result = weak_calibration_result(y, p, sample_weight=w, scale=scale)
+        result = weak_calibration_error_result(y, p, sample_weight=w, scale=scale)
         steps = np.minimum(np.diff(as_scale(scale).z(result.p)), 2.0)
         assert np.all(np.abs(result.witness) <= 1)
         assert np.all(np.abs(np.diff(result.witness)) <= steps + 1e-12)
@@ -63,12 +63,12 @@ def test_a_sketch_gives_it_within_its_bound(shape, scale):
     rng = np.random.default_rng(5)
     p = rng.random(20_000) if shape != "at the ends" else rng.beta(0.05, 0.05, 20_000)
     y = (rng.random(p.size) < (p**1.4 if shape == "overconfident" else p)).astype(int)
-    exact = weak_calibration_result(y, p, scale=scale)
+    exact = weak_calibration_error_result(y, p, scale=scale)
     for sketch in (
         Sketch.from_arrays(y, p, nodes=1 << 10),
         Sketch.from_arrays(y, p, nodes=1 << 14, scale="logit"),
     ):
-        rough = weak_calibration_result(sketch, scale=scale)
+        rough = weak_calibration_error_result(sketch, scale=scale)
         bounded = sketch.scale.name == scale  # elsewhere only the width of the cells is known
         assert np.isfinite(rough.error) == bounded
         assert abs(rough.value - exact.value) <= (rough.error if bounded else 1e-3) + exact.error
@@ -79,7 +79,7 @@ def test_on_a_large_sample_dual_equals_primal():
     p = rng.random(200_000)
     y = (rng.random(p.size) < p).astype(int)
     for scale in ("probability", "logit"):
-        result = weak_calibration_result(y, p, scale=scale)
+        result = weak_calibration_error_result(y, p, scale=scale)
         r = (p - y) / p.size
         primal = r @ result.witness[np.searchsorted(result.p, p)]
         assert primal == pytest.approx(result.value, abs=1e-12)

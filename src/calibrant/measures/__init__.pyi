@@ -41,4 +41,6 @@ from calibrant.measures.weak_error import WeakCalibration as WeakCalibration
 from calibrant.measures.weak_error import loss_gap as loss_gap
 from calibrant.measures.weak_error import loss_gap_result as loss_gap_result
 from calibrant.measures.weak_error import weak_calibration_error as weak_calibration_error
-from calibrant.measures.weak_error import weak_calibration_result as weak_calibration_result
+from calibrant.measures.weak_error import (
+    weak_calibration_error_result as weak_calibration_error_result,
+)

@@ -37,7 +37,7 @@ from calibrant.measures.isotonic import miscalibration
 from calibrant.measures.kernel import kde_ece, kernel_calibration_error, mmce
 from calibrant.measures.result_record import Bounded, Record, bound_text, frame_of, rows_text
 from calibrant.measures.smooth_ece import smooth_ece, smooth_ece_result
-from calibrant.measures.weak_error import weak_calibration_result
+from calibrant.measures.weak_error import weak_calibration_error_result
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,7 +147,7 @@ def _smooth_ece(rows: Rows | Sketch) -> Bounded:
 
 
 def _weak(points: Points) -> Bounded:
-    result = weak_calibration_result(points)
+    result = weak_calibration_error_result(points)
     return Bounded(result.value, result.error)
 
 

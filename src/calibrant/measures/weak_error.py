@@ -42,7 +42,7 @@ class WeakCalibration(Record):
 
     Examples
     --------
-    >>> found = weak_calibration_result([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> found = weak_calibration_error_result([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
     >>> round(found.value, 3), len(found.witness)
     (0.04, 4)
     """
@@ -97,10 +97,10 @@ def weak_calibration_error(
     >>> round(weak_calibration_error([1, 0], [0.4, 0.6]), 6)
     0.06
     """
-    return weak_calibration_result(y_true, y_prob, scale=scale, **options).value
+    return weak_calibration_error_result(y_true, y_prob, scale=scale, **options).value
 
 
-def weak_calibration_result(
+def weak_calibration_error_result(
     y_true: Any,
     y_prob: Any = None,
     *,
@@ -111,7 +111,7 @@ def weak_calibration_result(
 
     Examples
     --------
-    >>> result = weak_calibration_result([1, 0], [0.4, 0.6])
+    >>> result = weak_calibration_error_result([1, 0], [0.4, 0.6])
     >>> result.witness
     array([-0.1,  0.1])
     """
