@@ -50,7 +50,7 @@ CELLS_PER_BANDWIDTH, MOST_CELLS = 48.0, 4096
 """More distinct predictions than the second number are merged into cells: rows move by up to a 96th of a
 bandwidth, which changes the area of a calibrated sample by about a thousandth of itself. The curve has as
 many points at most."""
-PILOT_CELLS = 192
+PILOT_CELLS = 128
 """Places at which the bandwidth is chosen; it is interpolated between them."""
 
 
@@ -418,12 +418,13 @@ def beta_quantiles(mean: Floats, variance: Floats, confidence: float) -> tuple[F
 
 def _by_value(points: Points) -> NDArray[np.int64] | None:
     """Index of each row's value, of a predictor that emits few; None of one that emits many."""
-    key = np.cumsum(np.diff(points.p, prepend=points.p[0]) > 1e-6, dtype=np.int64)
-    count = int(key[-1]) + 1
-    weight = points.mass.sum(axis=1)
+    first = np.diff(points.p, prepend=points.p[0]) > 1e-6
+    count = int(np.count_nonzero(first)) + 1
+    if count > FEW_VALUES:
+        return None
+    key, weight = np.cumsum(first, dtype=np.int64), points.mass.sum(axis=1)
     rows = np.bincount(key, weight / weight.sum() * points.n)
-    few = count <= FEW_VALUES and (count == 1 or np.median(rows) >= ROWS_EACH)
-    return key if few else None
+    return key if count == 1 or np.median(rows) >= ROWS_EACH else None
 
 
 def clumps_outside(
