@@ -102,7 +102,7 @@ def test_errors_on_short_axes_are_as_small_a_share_of_them_as_on_long_ones() -> 
 
 def test_rows_without_a_curve_are_points_with_intervals() -> None:
     rng = np.random.default_rng(0)
-    p = np.concatenate([rng.uniform(0.0, 0.1, 2000), np.full(12, 0.6) + rng.normal(0, 0.005, 12)])
+    p = np.concatenate([rng.uniform(0.0, 0.2, 2000), np.full(12, 0.6) + rng.normal(0, 0.005, 12)])
     y = (rng.random(p.size) < p).astype(int)
     rows, found = as_points(y, p), curve(y, p)
     clumps = clumps_outside(rows, found, 0.95)

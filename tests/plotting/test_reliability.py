@@ -490,3 +490,79 @@ def test_a_single_row_is_seen_in_the_histogram() -> None:
     (here,) = np.flatnonzero((edges[:-1] <= 0.91) & (edges[1:] > 0.91))
     assert 0.03 < heights[here] / heights.max() < 0.15
     assert heights[np.searchsorted(edges, 0.7)] == 0.0
+
+
+def test_tall_bars_have_their_share_beside_them() -> None:
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.uniform(0.0, 0.01, 900), rng.uniform(0.1, 0.9, 100)])
+    _, text = cal.reliability_diagram(p < 0.3, p).plot(axes()).artists["histogram"]
+    assert text.get_text() == "90% of rows"
+    thirds = np.repeat([0.2, 0.5, 0.7], 100)  # no room between these bars
+    assert len(cal.reliability_diagram(thirds < 0.3, thirds).plot(axes()).artists["histogram"]) == 1
+
+
+def test_single_rows_beside_two_crowds_are_no_values_of_their_own() -> None:
+    p = np.concatenate([np.zeros(50), np.linspace(0.1, 0.9, 15), np.ones(50)])
+    found = cal.reliability_diagram((p > 0.5).astype(int), p).points
+    assert (found.rows >= 5).all()
+    assert found.rows[[0, -1]].min() >= 50
+
+
+# -- several ------------------------------------------------------------------------------------
+
+
+def test_findings_of_classes_are_corrected_for_their_number() -> None:
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(26, 0.3), 3000)
+    labels = (rng.random((3000, 1)) > probs.cumsum(axis=1)).sum(axis=1)
+    several = cal.reliability_diagrams(labels, probs, multiclass="classwise")
+    alone = sum(one.assessment.miscalibrated for one in several.values())
+    plots = several.plot()
+    texts = texts_of(plots["forest"].figure)
+    assert alone > 0
+    assert texts[0] == "0 of 26 classes miscalibrated; curves of the 2 worst"
+    assert len(plots) == 3
+    assert texts[1].startswith("class ")
+    assert [t.get_text() for t in plots["forest"].ax.get_yticklabels()][-1] == texts[1]
+
+
+def test_labels_of_small_multiples_stand_at_the_edge(dense) -> None:
+    models = dict.fromkeys("abcde", dense)
+    panels = [plot.ax for plot in cal.reliability_diagrams(models).plot().values()]
+    assert [bool(ax.get_ylabel()) for ax in panels] == [True, False, False, True, False]
+    assert [bool(ax.get_xlabel()) for ax in panels] == [False, False, True, True, True]
+
+
+def test_models_with_points_stand_side_by_side(dense) -> None:
+    y, p = dense
+    tenths = np.round(p, 1)
+    for models, alone in (({"a": dense, "b": (y, p**2)}, 1), ({"a": dense, "b": (y, tenths)}, 2)):
+        plots = cal.reliability_diagrams(models).plot()
+        assert len({id(plot.ax) for plot in plots.values()}) == alone
+    legend = plots["a"].figure.legends[0].get_texts()[0].get_text()
+    assert legend == "This model, with 95% confidence band and intervals"
+
+
+@pytest.mark.parametrize(
+    ("regions", "sentence"),
+    [
+        ([(0.1, 0.3, 0.05), (0.6, 0.8, -0.02)], "Too high at 0.10 to 0.30, too low at 0.60 to 0.80"),
+        ([(0.1, 0.3, -0.05), (0.1, 0.3, -0.05)], "Predictions from 0.10 to 0.30 are too low by 0.05"),
+        ([], "Miscalibrated"),
+    ],
+)  # fmt: skip
+def test_titles_name_the_ranges(dense, regions, sentence: str) -> None:
+    from dataclasses import replace
+
+    from calibrant.inference.direction import Direction, Region
+
+    found = cal.assess(*dense)
+    shares = [0.6, 0.3]
+    parts = tuple(
+        Region(low, high, gap, share, 0.05 * share)
+        for (low, high, gap), share in zip(regions, shares, strict=False)
+    )
+    direction = Direction("no clear direction", 0.0, 0.0, parts, 0.8, False)
+    exact = replace(found, direction=direction, mean_prediction=found.event_rate)
+    diagram = cal.reliability_diagram(cal.Sketch.from_arrays(*dense), assessment=exact)
+    assert diagram.verdict.sentence == sentence

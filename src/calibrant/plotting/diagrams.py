@@ -36,6 +36,7 @@ from calibrant.plotting.frame import PREDICTED, Frame, framed, lay_out, write_le
 from calibrant.plotting.reliability import (
     DiagramOptions,
     ReliabilityDiagram,
+    legend_of_several,
     reliability_diagram,
 )
 from calibrant.plotting.themes import LIGHT, Theme, as_theme
@@ -47,7 +48,8 @@ MOST_OVERLAID = 4
 MOST_MULTIPLES = 9
 """Small multiples that fit a page; of more, the worst are shown beside the forest plot of all."""
 WORST = 2
-MOST_COLUMNS = 4
+ONE_ROW = 3
+"""Small multiples that stand side by side; of more, as many as there are rows of them."""
 RELIABILITY = ReliabilityDiagram.kind
 LAYOUTS = ("overlay", "grid", "forest", None)
 LayoutName = Literal["overlay", "grid", "forest"]
@@ -131,7 +133,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             All diagrams are drawn there, each with its name as label.
         layout : {"overlay", "grid", "forest"}, optional
             On one pair of axes; side by side, the largest error first; or the worst few beside the forest
-            plot of all. By default the first for up to 4 diagrams, the second for up to 9.
+            plot of all. By default the first for up to 4 curves, the second for up to 9 diagrams.
         theme : {"light", "dark", "print"} or Theme, optional
             By default whichever fits the background.
         figsize : pair of float, optional
@@ -186,7 +188,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         colors, look = _colors(self, look)
         style, asked = split_look(look, new=True)
         chosen = as_theme(theme)
-        of, names, beside, explained = self._judged, list(self), {}, ""
+        of, names, beside = self._judged, list(self), {}
         if layout == "overlay":
             frame = framed(self._common_frame(), asked)
             frames = [frame]
@@ -204,13 +206,13 @@ class Diagrams(Picture, Mapping[str, Diagram]):
                 finding = forest.label.replace("mis", f"{noun}mis")
                 asked.setdefault("title", f"{finding}; curves of the {len(names)} worst")
             if columns is None:
-                columns = max(min(3, len(self)), min(MOST_COLUMNS, int(len(self) ** 0.5 + 0.999)))
+                columns = len(self) if len(self) <= ONE_ROW else int(np.ceil(len(self) ** 0.5))
             title = asked.pop("title", "")
             frames = [framed(_small_frame(of[name]), asked) for name in names]
-            # The one with the longest text has both line and points, if any has.
-            k = max(range(len(names)), key=lambda k: len("".join(frames[k].legend.values())))
-            explained, legend = names[k], dict(frames[k].legend)
-            if assessed and "histogram" in legend:
+            legend = dict(frames[0].legend)
+            if assessed and cast(ReliabilityDiagram, of[names[0]]).bands and legend:
+                legend |= legend_of_several([cast(ReliabilityDiagram, of[name]) for name in names])
+            if assessed and legend:
                 legend["histogram"] += f" (n = {self._rows()})"
             if self._noun:
                 legend = {k: v.replace("This model", "This class") for k, v in legend.items()}
@@ -243,8 +245,8 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         panels = [members] if layout == "overlay" else [[one] for one in members]
         plots = dict(zip(every, draw(arranged, panels), strict=True))
         artists: Mapping[str, list[Any]] = {name: [plot.main] for name, plot in plots.items()}
-        if explained:
-            artists = plots[explained].artists
+        if layout != "overlay":
+            artists = {k: drawn for plot in plots.values() for k, drawn in plot.artists.items()}
         write_legend(arranged, artists, legend, chosen)
         return plots
 

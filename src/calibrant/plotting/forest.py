@@ -23,8 +23,6 @@ __all__ = ["ForestPlot", "GapPlot", "forest_plot", "gap_plot"]
 
 Floats = NDArray[np.float64]
 
-LONGEST = 48
-"""Characters of a name."""
 MOST_NAMED = 40
 """Lines that fit a page; of more, the first ones are drawn and the axis label says so."""
 
@@ -199,7 +197,7 @@ def _frame(
         xlim=(float(shown.min()) - room, float(shown.max()) + room),
         ylim=(-0.6, count - 0.4),
         legend={key: text for key, text in legend.items() if key not in absent},
-        names=tuple(display_name(name, LONGEST) for name in names[:count])[::-1],
+        names=tuple(display_name(name, 48) for name in names[:count])[::-1],
     )
 
 

@@ -21,6 +21,7 @@ from calibrant._files import write_whole
 from calibrant._optional import require
 from calibrant.errors import InputError, invalid, show_value
 from calibrant.plotting.artists import STRIP, display_name
+from calibrant.plotting.neighborhoods import SHORT_SPAN
 from calibrant.plotting.themes import Theme
 
 __all__ = [
@@ -53,9 +54,6 @@ ROWS_SHOWN, ERROR_SHOWN = 0.995, 0.99
 """Shares of the rows and of the error that shortened axes must hold: the rest would be invisible."""
 HEIGHT_SHOWN = 0.975
 """Share of the rows whose observed frequency shortened axes must hold: the last ones vary too much."""
-SHORTEST_AXES = 0.2
-"""Axes end at 1, or where all that matters lies below this."""
-ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 FRAMES = ("title", "subtitle", "xlabel", "ylabel", "xlim", "ylim", "legend")
 """Texts, limits and legend of a new figure that may be asked for."""
 UNIT = (-0.02, 1.02)
@@ -144,10 +142,12 @@ def probability_limits(
         if sums.size and sums[-1] > 0.0:
             reach = max(reach, float(x[turn][np.searchsorted(sums, ERROR_SHOWN * sums[-1])]))
         inside = x <= most
-        reach = max(reach, float(np.max(y[inside], initial=0.0)))
-        if reach < SHORTEST_AXES:
-            power = 10.0 ** np.floor(np.log10(max(reach, 1e-9)))
-            end = next(float(f"{m * power:.3g}") for m in ROUND if m * power >= reach)
+        reach = max(reach, float(np.max(y[inside], initial=1e-6)))
+        if reach < SHORT_SPAN:
+            # The next number of one digit, or of two that end in 5 where it starts with 1.
+            power = 10.0 ** np.floor(np.log10(reach))
+            power *= 0.5 if reach < 2.0 * power else 1.0
+            end = float(f"{power * np.ceil(reach / power - 1e-9):.3g}")
             return (1.0 - end, 1.0) if flipped else (0.0, end)
     return _ends_of_short_range(1.0 - p, 1.0 - y)
 
@@ -155,11 +155,11 @@ def probability_limits(
 def _ends_of_short_range(p: Floats, y: Floats) -> tuple[float, float]:
     """Multiples of a twentieth around predictions in one short range, and around what is drawn of them."""
     low, high = float(p.min()), float(p.max())
-    if high - low >= SHORTEST_AXES:
+    if high - low >= SHORT_SPAN:
         return 0.0, 1.0
     low, high = float(np.min(y, initial=low)), float(np.max(y, initial=high))
     low, high = np.floor(20.0 * low - 0.4) / 20.0, np.ceil(20.0 * high + 0.4) / 20.0
-    return (float(low), float(high)) if high - low <= 2.0 * SHORTEST_AXES else (0.0, 1.0)
+    return (float(low), float(high)) if high - low <= 2.0 * SHORT_SPAN else (0.0, 1.0)
 
 
 def probability_frame(
@@ -329,8 +329,8 @@ def _names_width(frames: Sequence[Frame]) -> float:
 
 def _lines(frame: Frame, name: str, inches: float) -> list[tuple[str, str, bool]]:
     """Lines above axes: text, its weight, and whether it is muted."""
-    room = max(int((inches + RIGHT - MARGIN) / (CHARACTER * FONT)), 12)
-    small = int(room * FONT / SMALL)
+    room = max(int((inches + RIGHT - MARGIN) / (1.04 * CHARACTER * FONT)), 12)
+    small = int(1.04 * room * FONT / SMALL)
     if name:
         lines = [(line, "bold", False) for line in wrap(name, room)]
         lines += [(line, "normal", True) for line in wrap(frame.title, small)]

@@ -192,7 +192,7 @@ def curve_of(
             drawn &= points.p[after] - points.p[after - 1] <= WIDEST * span
             drawn &= (t >= cells.x[0]) & (t <= cells.x[-1])
             drawn &= prediction >= np.fmax.accumulate(np.where(drawn, prediction, -np.inf))
-        drawn = _without_fragments(drawn, prediction, WIDEST * min(span, reach))
+        drawn = _without_fragments(drawn, prediction, 1.5 * WIDEST * min(span, reach))
         covered = sum(prediction[run.stop - 1] - prediction[run.start] for run in runs(drawn))
         if wanted < EFFECTIVE_ROWS and covered < 0.5 * min(span, reach):
             drawn = np.zeros_like(drawn)  # pieces of a small sample are easier to read as points
@@ -232,7 +232,7 @@ def _without_fragments(drawn: Bools, prediction: Floats, shortest: float) -> Boo
     for before, after in pairwise(runs(drawn)):
         between = slice(before.stop, after.start)
         gap = prediction[after.start] - prediction[before.stop - 1]
-        if gap < 0.5 * shortest and np.isfinite(prediction[between]).all():
+        if gap < 0.3 * shortest and np.isfinite(prediction[between]).all():
             drawn[between] = True
     for run in runs(drawn):
         drawn[run] = prediction[run.stop - 1] - prediction[run.start] >= shortest
@@ -316,7 +316,7 @@ def _bandwidths(
         few = few[(effective < np.maximum(wanted, steep)) & (widths[few] < limit[few])]
         widths[few] = np.minimum(widths[few] * 1.2, limit[few])
     # Neighbours agree: a moving average of the logarithms, which leaves what was not widened alone.
-    shape = np.bartlett(11)[1:-1]
+    shape = np.bartlett(7)[1:-1]
     padded = np.pad(np.log(widths), shape.size // 2, mode="edge")
     smooth = np.convolve(padded, shape / shape.sum(), mode="valid")
     widths = np.exp(np.interp(x, pilot.x, np.maximum(smooth, np.log(narrowest))))

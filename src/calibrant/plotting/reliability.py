@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Unpack, cast
@@ -239,9 +239,7 @@ class ReliabilityDiagram(Diagram):
         """Title, labels, limits and legend of a picture of its own."""
         legend = {"curve": "This model", "diagonal": "Perfect calibration"}
         if self.bands:
-            kinds = {"band": self.curve.drawn.any(), "intervals": self.points.rows.size}
-            evidence = " and ".join(kind for kind, some in kinds.items() if some)
-            legend = legend_of("curve+confidence_band+points", self.confidence, evidence)
+            legend = legend_of_several([self])
         return probability_frame(
             self.limits,
             legend,
@@ -286,6 +284,14 @@ class ReliabilityDiagram(Diagram):
             size = 14.0 + 26.0 * np.sqrt(of.rows / of.rows.max())
             drawn["points"] = points(ax, of.prediction, of.observed, low, high, size=size, **look)
         return drawn
+
+
+def legend_of_several(diagrams: Sequence[ReliabilityDiagram]) -> dict[str, str]:
+    """Texts of the model's artists and of the diagonal's, for all diagrams of a picture."""
+    line = any(one.curve.drawn.any() for one in diagrams)
+    dots = any(one.points.rows.size for one in diagrams)
+    evidence = " and ".join(["band"] * line + ["intervals"] * dots)
+    return legend_of("curve+confidence_band+points", diagrams[0].confidence, evidence)
 
 
 def _weight(rows: Points) -> Floats:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.direction import Region, decimal_places
+from calibrant.inference.direction import NO_DIRECTION, Region, decimal_places
 
 __all__ = ["Verdict", "number_text", "verdict_of"]
 
-ONE_SIDED = 0.75
+ONE_SIDED = 0.9
 """Share of the error from which on it counts as being to one side."""
 RARE = 0.05
 """Mean prediction below which an error is given as a ratio."""
@@ -94,9 +94,12 @@ def _one_side(assessment: Assessment) -> tuple[str, str] | None:
     predicted, rate = assessment.mean_prediction, assessment.event_rate
     bias, regions = predicted - rate, assessment.direction.regions
     same = sum(region.share for region in regions if region.gap * bias > 0.0)
-    if bias == 0.0 or same < ONE_SIDED * sum(region.share for region in regions):
+    rare = 0.0 < predicted < RARE and rate > 0.0
+    one_sided = same >= ONE_SIDED * sum(region.share for region in regions)
+    # A ratio of rare events is the sum of all errors, so that a significant bias is enough.
+    if bias == 0.0 or not (one_sided or (rare and assessment.direction.label != NO_DIRECTION)):
         return None
-    if predicted < RARE and rate > 0.0 and predicted > 0.0:
+    if rare:
         ratio = rate / predicted
         if 1.0 / NOTABLE < ratio < NOTABLE:
             return None
