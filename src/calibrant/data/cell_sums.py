@@ -20,7 +20,7 @@ Sums = tuple[NDArray[Any], ...]
 Number = TypeVar("Number", np.float64, np.int64)
 
 DEFAULT_NODES, MOST_NODES = 1 << 16, 1 << 24
-"""Cells of a grid."""
+"""Cells of a grid: 2⁻¹⁶ is as wide as the noise of a billion rows; 2²⁴ leave 12 bits inside a cell."""
 LARGEST_SUM = 1e250
 """Far above any sum of weights or of their squares, far below what sums of floats can hold."""
 FRACTION_BITS = 36

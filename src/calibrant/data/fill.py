@@ -31,11 +31,13 @@ from calibrant.data.cell_sums import (
     require_room,
     sums_of_dense,
 )
-from calibrant.data.rows import BLOCK_ROWS, LEAST_TOTAL_WEIGHT, Rows
+from calibrant.data.rows import LEAST_TOTAL_WEIGHT, Rows
 from calibrant.data.scales import PROBABILITY, Scale
 
 ROWS_PER_THREAD = 1 << 18
 """Enough to be worth a thread, which takes some tenths of a millisecond to start."""
+BLOCK_ROWS = 1 << 17
+"""Rows whose logarithms are taken at a time: a megabyte a column."""
 PIECES = 4
 """Ranges of rows whose sums of floats are added up, on any number of cores."""
 MOST_BYTES = 17 << 20

@@ -39,8 +39,6 @@ ABSTAINED = "abstained"
 LEFT_OUT = (*REASONS, ABSTAINED)
 """Why a row can be missing from a sketch: it broke a rule, or the model declined to answer."""
 
-BLOCK_ROWS = 1 << 17
-"""Rows that are converted at a time: a megabyte a column."""
 LARGEST_WEIGHT, LEAST_TOTAL_WEIGHT = 1e100, 1e-100
 """Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
 DROP = 'To leave such rows out and count them, pass `on_invalid="drop"`.'
@@ -96,6 +94,8 @@ class InputOptions(TypedDict, total=False):
 
 def as_form(*, from_logits: bool, percent: bool, from_logprobs: bool = False) -> Form:
     """Form in which predictions are written, from the keywords that say so."""
+    if from_logits is from_logprobs is percent is False:
+        return "probability"
     flags = {"from_logits": from_logits, "from_logprobs": from_logprobs, "percent": percent}
     chosen = [
         name for name, flag in flags.items() if flag is not False and require_flag(name, flag)
@@ -177,11 +177,6 @@ class Rows:
         label = np.ascontiguousarray(label)
         label = label.view(np.uint8) if label.dtype in _BYTES else label
         return np.ascontiguousarray(prob), label, None if weight is None else _as_floats(weight)
-
-    @cached_property
-    def total_weight(self) -> float:
-        """Sum of the weights; the number of rows where there are none."""
-        return float(self.n) if self.weight is None else float(self.weight.sum())
 
     @property
     def p(self) -> Floats:

@@ -43,7 +43,8 @@ class Decomposition(Record):
         What bins lose of the predictions: 0 for CORP. Infinite where the mean score is, even if that
         of the bins is, too.
     error : float
-        Numerical error: 0 from arrays; NaN from a sketch, of which the width of the cells is known, 2⁻¹⁶.
+        Bound on what a sketch may be off in `miscalibration`: 0 from arrays. NaN where the width of the cells,
+        2⁻¹⁶, is all that is known: of CORP, and of the log score.
     score : str
         "brier" or "log".
     n : int
@@ -118,8 +119,13 @@ def corp_decomposition(
     return _decomposition(points, points, fitted, score)
 
 
-def _decomposition(points: Points, grouped: Points, rates: Floats, score: Score) -> Decomposition:
-    """Decomposition of the score of points, in groups or alone, by the rates of their events."""
+def _decomposition(
+    points: Points, grouped: Points, rates: Floats, score: Score, reach: float = math.nan
+) -> Decomposition:
+    """Decomposition of the score of points, in groups or alone, by the rates of their events.
+
+    From a sketch, its error is at most `reach`.
+    """
     now = _mean_score(points.p, points, score)
     coarse, best, least = (
         _mean_score(p, grouped, score)
@@ -127,7 +133,7 @@ def _decomposition(points: Points, grouped: Points, rates: Floats, score: Score)
     )
     within = 0.0 if grouped is points else now - coarse if np.isfinite(now) else now
     parts = (now, coarse - best, least - best, least, within)
-    error = 0.0 if points.position_error == 0.0 else math.nan
+    error = 0.0 if points.position_error == 0.0 else reach
     return Decomposition(*parts, error, score, points.n, points.dropped)
 
 
@@ -170,7 +176,9 @@ def binned_decomposition(
         np.stack([1.0 - table.outcome, table.outcome], axis=1) * table.weight[:, None],
         points.n,
     )
-    return _decomposition(points, grouped, table.outcome, score)
+    # A share that changes bins changes the sum of weight · gap² by at most six times as much.
+    reach = 6.0 * float(table.doubtful.sum()) if score == "brier" else math.nan
+    return _decomposition(points, grouped, table.outcome, score, reach)
 
 
 def miscalibration(

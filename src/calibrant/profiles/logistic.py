@@ -238,7 +238,7 @@ def _covariance(sample: Sample, fit: Fit, *, held: bool) -> Floats:
     finite = np.isfinite(z)
     line = np.where(finite, z, 0.0)
     score = sample.y - np.where(finite, expit(fit.intercept + fit.slope * line), sample.p)
-    total = sample.sketch.total_weight if sample.rows is None else sample.rows.total_weight
+    total = sample.sketch.total_weight
     if held:
         return sample.covariance(score / fit.information[0, 0] * total)
     a, b = (
