@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -96,7 +97,8 @@ class Sketch:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Through the constructor, which makes the arrays read-only again."""
-        return _unpickled, (self.sums, self.nodes, self.scale, self.dropped)
+        grid: dict[str, Any] = {"nodes": self.nodes, "scale": self.scale}
+        return partial(Sketch, **grid, dropped=self.dropped), (self.sums,)
 
     # -- building ------------------------------------------------------------------------------
 
@@ -327,10 +329,6 @@ class Sketch:
             f"{self.nodes} cells, scale {self.scale.name}"
             + (f", {dropped} rows dropped>" if dropped else ">")
         )
-
-
-def _unpickled(sums: Sums, nodes: int, scale: Scale, dropped: Mapping[str, int]) -> Sketch:
-    return Sketch(sums, nodes=nodes, scale=scale, dropped=dropped)
 
 
 def _is_empty(values: Any) -> bool:

@@ -43,8 +43,8 @@ class Decomposition(Record):
         What bins lose of the predictions: 0 for CORP. Infinite where the mean score is, even if that
         of the bins is, too.
     error : float
-        Bound on what a sketch may be off in `miscalibration`: 0 from arrays. NaN where the width of the cells,
-        2⁻¹⁶, is all that is known: of CORP, and of the log score.
+        Bound on what a sketch may be off in `miscalibration`: 0 from arrays. NaN where the width of the
+        cells, 2⁻¹⁶, is all that is known: of CORP, and of the log score.
     score : str
         "brier" or "log".
     n : int
