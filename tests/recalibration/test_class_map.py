@@ -128,3 +128,14 @@ def test_half_precision_rows_sum_to_one_as_well_as_they_can(made):
     for rows in (half, pd.DataFrame(half)):
         mapped = np.asarray(made.fit(rows, Y).transform(rows))
         assert mapped == pytest.approx(expected, abs=0.02)
+
+
+def test_rows_that_break_a_rule_are_left_out_of_a_fit_on_demand():
+    broken = np.array(PROBS)
+    broken[3] = np.nan
+    with refused("y_prob", row=3):
+        OneVsRestRecalibrator().fit(broken, Y)
+    made = OneVsRestRecalibrator().fit(broken, Y, on_invalid="drop")
+    kept = np.arange(len(Y)) != 3
+    expected = OneVsRestRecalibrator().fit(PROBS[kept], Y[kept])
+    np.testing.assert_array_equal(made.transform(PROBS), expected.transform(PROBS))

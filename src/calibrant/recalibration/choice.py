@@ -9,14 +9,12 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from calibrant._arguments import require_choice
-from calibrant.data.classes import confidence
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketches import is_summed
 from calibrant.errors import InputError, invalid
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record, frame_of
-from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.class_map import (
     LEAST_OF_A_CLASS,
     ClassRecalibrator,
@@ -31,6 +29,7 @@ from calibrant.recalibration.effect import (
     fit_to,
     log_losses,
     mean_and_error,
+    scores_of,
     stratified_folds,
 )
 from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, make_map, shape_of
@@ -202,15 +201,12 @@ def choose_recalibrator(
     predictions = {name: cross_fit(made, sample, fold) for name, made in maps.items()}
     losses_of = log_losses if loss == "log" else brier_losses
     losses = {name: losses_of(sample.y, p) for name, p in predictions.items()}
-    weight, lines = sample.ones, []
+    lines = []
     for name, p in predictions.items():
-        gain, error, _ = mean_and_error(losses[NONE] - losses[name], weight, sample.unit)
-        mean = float(np.average(losses[name], weights=weight))
-        if binary:
-            smooth = smooth_ece(sample.y, p, sample_weight=weight, labels="soft")
-        else:
-            smooth = smooth_ece(confidence(sample.y, p, sample_weight=weight))
-        lines.append(Candidate(name, mean, gain, error, smooth))
+        gain, error, _ = mean_and_error(losses[NONE] - losses[name], sample.ones, sample.unit)
+        scores = scores_of(sample, p)
+        mean = scores.log_loss if loss == "log" else scores.brier
+        lines.append(Candidate(name, mean, gain, error, scores.smooth_ece))
     lines.sort(key=lambda line: line.loss)
     best = lines[0].name if lines[0].gain > lines[0].gain_se else NONE
     return Choice(best, tuple(lines), loss, fit_to(maps[best], sample))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,13 +60,16 @@ class ClassRecalibrator(LearnedMap):
         sample_weight: Any = None,
         *,
         classes: Sequence[Any] | None = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
     ) -> Self:
         """Learn from class probabilities (a row per case, a column per class) and the true classes.
 
-        `classes` names the columns in their order; a frame's columns name themselves.
+        `classes` names the columns in their order; a frame's columns name themselves. `on_invalid` says what
+        becomes of rows that break a rule.
         """
         require_outcomes(y_true)
-        rows, found = self._rows(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+        options = {"sample_weight": sample_weight, "on_invalid": on_invalid}
+        rows, found = self._rows(y_true, y_prob, classes=classes, **options)
         self._require_enough(found)
         self._set_state(self._learn(rows, found), rows.shape[1])
         self.classes_ = called_classes(y_prob, classes)
@@ -101,19 +104,9 @@ class ClassRecalibrator(LearnedMap):
         self, y_true: Any, y_prob: Any, **options: Any
     ) -> tuple[NDArray[Any], ClassProbabilities]:
         """Finite logits or distributions, checked, with what else was read."""
-        try:
-            found = as_class_probabilities(
-                y_true, y_prob, from_logits=self.from_logits, **options
-            ).valid()
-        except InputError as error:
-            if error.row is None:
-                raise
-            raise InputError(
-                error.message,
-                argument=error.argument,
-                row=error.row,
-                hint="Leave such rows out; pass logits to a map with `from_logits=True` alone.",
-            ) from None
+        found = as_class_probabilities(
+            y_true, y_prob, from_logits=self.from_logits, **options
+        ).valid()
         return finite_logits(
             found.raw, "y_prob"
         ) if self.from_logits else found.distributions, found

@@ -49,6 +49,7 @@ __all__ = [
     "fit_to",
     "log_losses",
     "mean_and_error",
+    "scores_of",
     "stratified_folds",
 ]
 
@@ -208,7 +209,7 @@ def evaluate(
     reach = (
         float(stdtrit(degrees, 0.5 + 0.5 * confidence)) * error * float(np.sqrt(units / degrees))
     )
-    before, after = _scores(sample, sample.probs, fold), _scores(sample, mapped, fold)
+    before, after = scores_of(sample, sample.probs, fold), scores_of(sample, mapped, fold)
     return Effect(before, after, gain, gain - reach, gain + reach, float(confidence), sample.n)
 
 
@@ -455,7 +456,8 @@ def mean_and_error(
     return mean, error, 1.0 / float(size @ size)
 
 
-def _scores(sample: Sample, p: Floats, fold: Integers | None) -> Scores:
+def scores_of(sample: Sample, p: Floats, fold: Integers | None = None) -> Scores:
+    """Scores of these predictions; AUC is that of rows within a fold."""
     y, weight = sample.y, sample.ones
     log_loss = float(np.average(log_losses(y, p), weights=weight))
     brier = float(np.average(brier_losses(y, p), weights=weight))
