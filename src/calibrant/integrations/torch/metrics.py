@@ -225,7 +225,7 @@ class _TableMetric(Metric):  # type: ignore[misc]
         broken = {reason: n for reason, n in zip(REASONS, refused, strict=False) if n}
         if broken:
             reasons = ", ".join(f"{reason}: {n}" for reason, n in broken.items())
-            logits = "If the predictions are logits, construct the metric with `from_logits=True`. "
+            logits = "If the predictions are logits, pass `from_logits=True`. "
             raise InputError(
                 "`preds` must lie in [0, 1] (and sum to 1 over classes), and `target` must hold classes; "
                 f"{sum(broken.values())} entries broke this ({reasons}).",
