@@ -86,6 +86,10 @@ def test_mistakes_with_data(frame):
         cal.assess(data=frame, y_true="y")
     with refused(option="y_prob"):
         cal.smooth_ece(data=cal.scan(frame, y_true="y", y_prob="p"), y_prob="p")
+    for models in ({}, {"p": 3, "q": "q"}, {"p": frame["p"], "q": "q"}, {1: "p", "1": "q"}):
+        for verb in (cal.assess_by, cal.compare, cal.report, cal.reliability_diagrams):
+            with refused("y_prob", option="y_prob"):
+                verb(data=frame, y_true="y", y_prob=models)
     models = {"p": frame["p"], "q": frame["q"]}
     for verb in (cal.compare, cal.report, cal.reliability_diagrams):
         with refused("by", holds="assess_by"):

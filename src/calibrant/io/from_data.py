@@ -51,7 +51,7 @@ def from_data(
     for name, value in (("y_true", y_true), ("y_prob", y_prob)):
         if value is None:
             raise InputError(f"`{name}` must name a column of the data; got None.", argument=name)
-    models = y_prob if isinstance(y_prob, Mapping) and "multiclass" not in options else None
+    models = None if options.get("multiclass") is not None else _models_of(y_prob)
     found = scan(
         data,
         y_true=y_true,
@@ -64,9 +64,20 @@ def from_data(
     return found if models is None else _renamed(cast(Sketches, found), models)
 
 
-def _renamed(sketches: Sketches, models: Mapping[Any, str]) -> Sketches:
+def _models_of(y_prob: Any) -> dict[str, str] | None:
+    """Columns by the text of the models' names, of a mapping."""
+    if not isinstance(y_prob, Mapping):
+        return None
+    models = {str(name): column for name, column in y_prob.items()}
+    if len(models) < len(y_prob) or not all(isinstance(one, str) for one in models.values()):
+        text = "`y_prob` must map names of models, which differ, to columns of `data`."
+        raise InputError(text, argument="y_prob")
+    return models
+
+
+def _renamed(sketches: Sketches, models: Mapping[str, str]) -> Sketches:
     """Sketches by model, under the names of the models in place of those of their columns."""
-    place, names = sketches.by.index(MODEL), {column: str(name) for name, column in models.items()}
+    place, names = sketches.by.index(MODEL), {column: name for name, column in models.items()}
     groups = {
         (*key[:place], names[key[place]], *key[place + 1 :]): sketch
         for key, sketch in sketches.groups.items()
@@ -129,8 +140,10 @@ def _rows_from(
     """Rows as arrays: a column of predictions, or a matrix of class probabilities, for each model."""
     multiclass = reading.get("multiclass") is not None
     several = isinstance(y_prob, Mapping) or not (multiclass or isinstance(y_prob, str))
-    models = y_prob if isinstance(y_prob, Mapping) else {"": y_prob}
-    if several and not isinstance(y_prob, Mapping):
+    models = {"": y_prob}
+    if isinstance(y_prob, Mapping):
+        models = dict(y_prob) if multiclass else _models_of(y_prob) or {}
+    elif several:
         models = {name: name for name in y_prob}
     found = read_rows(
         data,
