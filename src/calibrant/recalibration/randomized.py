@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator, require_flag, require_seed
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
-from calibrant.data.scales import PROBABILITY, Scale, as_scale
+from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrantError
 from calibrant.inference.assess import assess
@@ -23,7 +23,7 @@ from calibrant.recalibration.learned_map import (
     Training,
     register,
 )
-from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots
+from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots, scale_of
 
 __all__ = ["RandomizedRecalibrator"]
 
@@ -132,8 +132,7 @@ class RandomizedRecalibrator(Recalibrator):
         }
 
     def _apply(self, p: Floats, state: State) -> Floats:
-        scale = self.scale if isinstance(self.scale, Scale) else as_scale(state["scale"])
-        values = state["values"]
+        scale, values = scale_of(self.scale, state), state["values"]
         position = scale.locate(p) + noise_of(p, self.random_state) * (
             state["bandwidth"] / scale.length
         )

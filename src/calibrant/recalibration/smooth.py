@@ -25,7 +25,7 @@ from calibrant.recalibration.logistic import rows_per_weight
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.smoothing.curves import smooth_curves
 
-__all__ = ["SmoothRecalibrator", "regression_on_knots"]
+__all__ = ["SmoothRecalibrator", "regression_on_knots", "scale_of"]
 
 KNOTS_PER_BANDWIDTH = 64
 MOST_KNOTS = 1 << 14
@@ -100,7 +100,11 @@ class SmoothRecalibrator(Recalibrator):
         require_flag("monotone", self.monotone)
         if self.bandwidth is not None:
             require_number("bandwidth", self.bandwidth, 0.0)
-        sketch = self._sketch(training)
+        own = training.rows
+        if self.scale is None and isinstance(own, Sketch):
+            sketch = own
+        else:
+            sketch = training.sketch(DEFAULT_SCALE if self.scale is None else self.scale)
         sigma = smooth_ece(sketch) if self.bandwidth is None else float(self.bandwidth)
         sigma = max(sigma, SMALLEST_BANDWIDTH * sketch.scale.length)
         density, values = regression_on_knots(sketch, sigma)
@@ -115,21 +119,20 @@ class SmoothRecalibrator(Recalibrator):
             values = pooled(values, np.maximum(density, 1e-12 * density.max()))
         return {"bandwidth": sigma, "scale": sketch.scale.name, "values": values}
 
-    def _sketch(self, training: Training) -> Sketch:
-        if self.scale is not None:
-            return training.sketch(self.scale)
-        if isinstance(training.rows, Sketch):
-            return training.rows
-        return training.sketch(DEFAULT_SCALE)
-
     def _apply(self, p: Floats, state: State) -> Floats:
-        scale = self.scale if isinstance(self.scale, Scale) else as_scale(state["scale"])
         values = state["values"]
-        return np.interp(scale.locate(p), np.linspace(0.0, 1.0, values.size), values)
+        return np.interp(
+            scale_of(self.scale, state).locate(p), np.linspace(0.0, 1.0, values.size), values
+        )
 
     def _breaks(self, state: State) -> tuple[Floats, Floats]:
-        scale = self.scale if isinstance(self.scale, Scale) else as_scale(state["scale"])
-        return scale.prediction(np.linspace(0.0, 1.0, len(state["values"]))), np.empty(0)
+        even = np.linspace(0.0, 1.0, len(state["values"]))
+        return scale_of(self.scale, state).prediction(even), np.empty(0)
+
+
+def scale_of(scale: str | Scale | None, state: State) -> Scale:
+    """Scale of a fitted map: one that was passed as an object has no name to find it by."""
+    return scale if isinstance(scale, Scale) else as_scale(state["scale"])
 
 
 def regression_on_knots(sketch: Sketch, bandwidth: float) -> tuple[Floats, Floats]:
