@@ -48,8 +48,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 DEFAULT_THRESHOLDS = np.arange(1, 100) / 100.0
-TABLE = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""Thresholds that a table of many shows."""
 FOLDS, DRAWS = 5, 4000
 UNIT = 2.0**-FRACTION_BITS
 
@@ -102,11 +100,10 @@ class NetBenefit(Record):
         return self.thresholds[self.lost_low > 0.0]
 
     def rows(self) -> list[list[str]]:
-        """Table of at most ten thresholds as text, header first."""
-        chosen = np.arange(self.thresholds.size)
-        if chosen.size > len(TABLE):
-            near = np.searchsorted(self.thresholds, np.array(TABLE) - 1e-9)
-            chosen = np.unique(near[near < chosen.size])
+        """Table of the thresholds as text, header first; of more than nine, those nearest to the tenths."""
+        chosen, tenths = np.arange(self.thresholds.size), np.arange(1, 10) / 10.0
+        if chosen.size > tenths.size:
+            chosen = np.unique(np.abs(self.thresholds - tenths[:, None]).argmin(axis=1))
         band = f"{100 * self.confidence:g}% band"
 
         def text(k: int, *values: Floats) -> str:

@@ -638,12 +638,9 @@ def checked_probabilities(y_prob: Any) -> Floats:
     return as_rows(np.zeros(column.size), column).p
 
 
-def require_map(value: Any, argument: str, name: str | None = None) -> None:
+def require_map(value: Any, argument: str) -> None:
     """Refuse what is no map of one event, such as its name, its class or a map of classes."""
     if not isinstance(value, Recalibrator):
-        place = "be a Recalibrator" if name is None else f"hold Recalibrators; {name!r} is not one"
-        raise InputError(
-            f"`{argument}` must {place}; got {show_value(value)}.",
-            argument=argument,
-            hint="Pass a map such as `PlattRecalibrator()`.",
+        raise invalid(
+            argument, "be a Recalibrator", value, "Pass a map such as `PlattRecalibrator()`."
         )
