@@ -141,8 +141,8 @@ def several() -> dict[str, Callable[[], Diagrams]]:
         "2 models": lambda: models(2),
         "4 models": lambda: models(4),
         "8 models": lambda: models(8),
-        "before and after": repaired,
         "ten digits": digits,
+        "before and after": repaired,
     }
 
 

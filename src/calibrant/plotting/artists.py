@@ -19,6 +19,7 @@ from calibrant.plotting.neighborhoods import runs
 from calibrant.plotting.themes import DARK, LIGHT, Theme
 
 __all__ = [
+    "SHARED",
     "at_points",
     "attributes",
     "band",
@@ -37,6 +38,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
+SHARED = "calibrant-shared"
+"""Mark of lines to compare with: where they are on the axes already, another diagram stands beside others."""
 THINNEST, THICKEST = 0.8, 2.5
 """Points; the line is as wide as the share of rows that it stands for."""
 WIDTHS = 12
@@ -190,7 +193,7 @@ def bars(ax: Any, x: Floats, low: Floats, high: Floats, width: float, **style: A
 
 def straight(ax: Any, theme: Theme, y: Any = (0.0, 1.0), x: Any = (0.0, 1.0), **style: Any) -> Any:
     """Straight line to compare with: by default the diagonal, of perfect calibration."""
-    settings = {"color": theme.reference, "linewidth": 1.0, "zorder": 2, **style}
+    settings = {"color": theme.reference, "linewidth": 1.0, "zorder": 2, "gid": SHARED, **style}
     return line(ax, x, y, **settings)
 
 

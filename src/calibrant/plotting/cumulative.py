@@ -17,7 +17,7 @@ from calibrant.data.rows import InputOptions
 from calibrant.measures.cumulative import cumulative_differences
 from calibrant.measures.result_record import rows_text
 from calibrant.plotting.artists import band, line, straight
-from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.diagram import Diagram, Style
 from calibrant.plotting.frame import Frame, legend_of
 
 __all__ = ["CumulativeDiagram", "cumulative_diagram"]
@@ -111,7 +111,7 @@ class CumulativeDiagram(Diagram):
         drawn: dict[str, list[Any]] = {}
         if not style.beside_others:
             drawn["consistency_band"] = [band(ax, x, -reach, reach, **style.of_reference)]
-            drawn["diagonal"] = [shared(straight(ax, style.theme, (0, 0)))]
+            drawn["diagonal"] = [straight(ax, style.theme, (0, 0))]
         curve = line(ax, x, self.difference[kept], **style.of_line(1.5))
         return {**drawn, "curve": [curve]}
 

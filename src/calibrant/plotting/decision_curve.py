@@ -15,7 +15,7 @@ from calibrant.decisions.net_benefit import NetBenefit, net_benefit
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.plotting.artists import band, line, straight
-from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.diagram import Diagram, Style
 from calibrant.plotting.frame import Frame
 from calibrant.recalibration.learned_map import Recalibrator
 
@@ -96,7 +96,7 @@ class DecisionCurve(Diagram):
         drawn: dict[str, list[Any]] = {}
         if not style.beside_others:
             dotted: dict[str, Any] = {"linewidth": 1.4, "linestyle": ":"}
-            drawn["treat_none"] = [shared(straight(ax, theme, (0, 0), x[[0, -1]], zorder=1.5))]
+            drawn["treat_none"] = [straight(ax, theme, (0, 0), x[[0, -1]], zorder=1.5)]
             drawn["treat_all"] = [straight(ax, theme, above(of.treat_all), x, **dotted)]
         low = np.maximum(of.low, bottom)
         drawn["confidence_band"] = [band(ax, x, low, np.maximum(of.high, low), **style.of_band)]

@@ -17,6 +17,7 @@ from calibrant._optional import require
 from calibrant.errors import InputError
 from calibrant.measures.result_record import Record, frame_of, plain, rows_text
 from calibrant.plotting.artists import (
+    SHARED,
     attributes,
     display_name,
     histogram,
@@ -50,7 +51,6 @@ __all__ = [
     "draw",
     "on_axes",
     "reference",
-    "shared",
     "split_look",
 ]
 
@@ -83,10 +83,6 @@ class PictureLook(Look, total=False):
 
     layout: Literal["overlay", "grid", "forest"] | None
     columns: int | None
-
-
-SHARED = "calibrant-shared"
-"""Mark of artists that diagrams on the same axes share: the diagonal and the histogram."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +192,9 @@ class Picture(ABC):
 
     def _sized(self, theme: str | Theme, width: float | None, look: Mapping[str, Any]) -> Any:
         require("matplotlib.figure", caller=f"{type(self).__name__}.save")
-        size = None if width is None else (require_width(width), None)
+        if width is not None:
+            width = require_number("width", width, 0.99, LARGEST_FIGURE)
+        size = None if width is None else (width, None)
         return self._figure(as_theme(theme), size, dict(look))
 
     def _repr_html_(self) -> str:
@@ -329,12 +327,6 @@ class Diagram(Picture, Record):
         return plot
 
 
-def shared(artist: Any) -> Any:
-    """The artist, marked as one that other diagrams on the axes need not draw again."""
-    artist.set_gid(SHARED)
-    return artist
-
-
 def split_look(look: Mapping[str, Any], *, new: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """Keywords of the artist and of the frame; unknown ones are refused, with the nearest that exists."""
     lines = require("matplotlib.lines", caller="plot")
@@ -356,11 +348,6 @@ def split_look(look: Mapping[str, Any], *, new: bool) -> tuple[dict[str, Any], d
     if "label" in style:
         style["label"] = display_name(style["label"])
     return style, {key: look[key] for key in FRAMES if look.get(key) is not None}
-
-
-def require_width(width: Any) -> float:
-    """`width` as a float, if a figure can be as wide."""
-    return require_number("width", width, 0.99, LARGEST_FIGURE)
 
 
 def on_axes(diagram: Diagram, ax: Any, theme: str | Theme | None, look: Mapping[str, Any]) -> Plot:
@@ -399,9 +386,9 @@ def reference(
     ax: Any, style: Style, rows: tuple[Any, Any], limits: tuple[float, float], rate: float | None
 ) -> dict[str, list[Any]]:
     """Diagonal, histogram and, given an event rate, the lines of skill: what diagrams share."""
-    drawn = {"diagonal": [shared(straight(ax, style.theme))]}
+    drawn = {"diagonal": [straight(ax, style.theme)]}
     if rate is not None:
         drawn |= attributes(ax, style.theme, rate)
     if rows[0].size:
-        drawn["histogram"] = [shared(one) for one in histogram(ax, *rows, limits, style.theme)]
+        drawn["histogram"] = histogram(ax, *rows, limits, style.theme)
     return drawn

@@ -13,7 +13,7 @@ from calibrant.errors import InputError, show_value
 from calibrant.outcomes.distributions import DistributionAssessment
 from calibrant.outcomes.quantiles import QuantileAssessment
 from calibrant.plotting.artists import band, line, points, straight
-from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.diagram import Diagram, Style
 from calibrant.plotting.frame import Frame
 
 __all__ = ["PITDiagram", "QuantileDiagram", "pit_diagram", "quantile_diagram"]
@@ -96,7 +96,7 @@ class QuantileDiagram(Diagram):
         drawn: dict[str, list[Any]] = {}
         ends = (0.0, 1.0) if self.level is None else self._limits()
         if not style.beside_others:
-            drawn["diagonal"] = [shared(straight(ax, style.theme, ends, ends))]
+            drawn["diagonal"] = [straight(ax, style.theme, ends, ends)]
         x, y, *interval = self.columns().values()
         if self.level is None:
             drawn["points"] = points(ax, x, y, *interval, **style.of_point)
@@ -165,7 +165,7 @@ class PITDiagram(Diagram):
             x = np.repeat(edges, 2)[1:-1]
             ends = (np.repeat(found.low, 2), np.repeat(found.high, 2))
             drawn["consistency_band"] = [band(ax, x, *ends, **style.of_reference | {"zorder": 2.5})]
-            drawn["diagonal"] = [shared(straight(ax, style.theme, (1, 1), zorder=2.6))]
+            drawn["diagonal"] = [straight(ax, style.theme, (1, 1), zorder=2.6)]
         return drawn
 
 

@@ -16,7 +16,7 @@ from calibrant.decisions.selective import Selective, selective
 from calibrant.errors import InputError, show_value
 from calibrant.measures.result_record import plain
 from calibrant.plotting.artists import band, line, straight
-from calibrant.plotting.diagram import Diagram, Style, shared
+from calibrant.plotting.diagram import Diagram, Style
 from calibrant.plotting.frame import Frame
 
 __all__ = ["RiskCoverageDiagram", "risk_coverage_diagram"]
@@ -85,7 +85,7 @@ class RiskCoverageDiagram(Diagram):
         curve, risk, theme = self.selective.curve, self.selective.risk, style.theme
         drawn: dict[str, list[Any]] = {}
         if not style.beside_others:
-            drawn["diagonal"] = [shared(straight(ax, theme, (risk, risk)))]
+            drawn["diagonal"] = [straight(ax, theme, (risk, risk))]
         if self.bands:
             drawn["confidence_band"] = [
                 band(ax, curve.coverage, curve.low, curve.high, **style.of_band)
