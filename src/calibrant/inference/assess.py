@@ -124,7 +124,13 @@ def assess(
             data, y_true, y_prob, options, cluster=cluster, scale=scale, rows=by_row
         )
     asked = None if profile is None else as_profile(profile)
-    _require_weight_type(weight_type, y_true)
+    require_choice("weight_type", weight_type, ("importance", "frequency"))
+    if weight_type == "frequency" and is_summed(y_true):
+        raise InputError(
+            "`weight_type` of a sketch was settled when it was made: importance.",
+            argument="weight_type",
+            hint="A table of counts becomes a sketch of rows by `Sketch.from_counts`.",
+        )
     clusters: ClusterResiduals | None = None
     pairs, codes = None, None
     stacked: Stacked | None = None
@@ -215,16 +221,6 @@ def warn_of_few_units(test: CalibrationTest, *, stacklevel: int) -> None:
             "are approximate: the test may reject up to twice as often as its level says."
         )
         warnings.warn(CalibrantWarning(message), stacklevel=stacklevel + 1)
-
-
-def _require_weight_type(weight_type: str, y_true: Any) -> None:
-    require_choice("weight_type", weight_type, ("importance", "frequency"))
-    if weight_type == "frequency" and is_summed(y_true):
-        raise InputError(
-            "`weight_type` of a sketch was settled when it was made: importance.",
-            argument="weight_type",
-            hint="A table of counts becomes a sketch of rows by `Sketch.from_counts`.",
-        )
 
 
 def counted(pairs: Rows, sketch: Sketch) -> Sketch:

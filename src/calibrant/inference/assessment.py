@@ -15,7 +15,7 @@ from calibrant.errors import invalid
 from calibrant.inference.calibration_test import Interval, NoiseFloor
 from calibrant.inference.direction import NO_DIRECTION, Direction
 from calibrant.inference.observed_expected import Ratio
-from calibrant.inference.profile import Profiled
+from calibrant.inference.profile import LINE, Profiled
 from calibrant.inference.scores import UNLIMITED, ClassScores, Score
 from calibrant.measures.result_record import frame_of, plain
 from calibrant.measures.smooth_ece import Certificate
@@ -23,8 +23,6 @@ from calibrant.measures.smooth_ece import Certificate
 __all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "finding_of"]
 
 SCHEMA_VERSION = 1
-LINE = 80
-"""Width of every text."""
 LARGE = 0.05
 """An error this large matters in most uses."""
 Finding = Literal[

@@ -124,7 +124,8 @@ class _Smooth(NamedTuple):
 
     `ratio` is the standard deviation of the smoothed residual as observed, over that of the draws [scales,
     draws], of which `mean` and `deviation` are. `unseen` is the factor on their noise for events that did not
-    come: that of the mean residual.
+    come: that of the mean residual. It is not `tested` of certain predictions, nor of few events with random
+    signs.
     """
 
     value: Floats
@@ -134,6 +135,7 @@ class _Smooth(NamedTuple):
     mean: Floats
     deviation: Floats
     unseen: float
+    tested: bool
 
     @classmethod
     def of(cls, cells: ResidualCells, kernels: Sequence[Floats], noise: Singles) -> _Smooth:
@@ -151,7 +153,17 @@ class _Smooth(NamedTuple):
         drawn, null = cells.null_variances(np.ones((cells.mass.size, 1)))
         unseen = math.sqrt(null[0] / drawn[0]) if drawn[0] > 0.0 else 1.0
         mean, deviation = draws.mean(axis=1), np.maximum(draws.std(axis=1), 1e-12)
-        return cls(value, np.maximum(variance, 0.0), ratio, draws, mean, deviation, unseen)
+        tested = (cells.known or cells.surprises.sum() >= MANY_SURPRISES) and cells.null.any()
+        return cls(
+            value=value,
+            variance=np.maximum(variance, 0.0),
+            ratio=ratio,
+            draws=draws,
+            mean=mean,
+            deviation=deviation,
+            unseen=unseen,
+            tested=bool(tested),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +214,7 @@ class CalibrationTest:
         drawn = (smooth.draws - smooth.mean[:, None]) / smooth.deviation[:, None]
         seen = (smooth.value / smooth.unseen - smooth.mean) / smooth.deviation
         largest[SMOOTH] = [*drawn.max(axis=0), seen.max()]
-        if not _tests_smooth(cells):
+        if not smooth.tested:
             largest[SMOOTH, -1] = -math.inf
         largest = largest.round(DIGITS)
         # Ranks of the draws among themselves give critical values, those with the sample its p-value.
@@ -252,7 +264,7 @@ class CalibrationTest:
         half = 0.5 * squared * (linear.null[above] - seen) / t
         family, scale = linear.family[above], linear.bandwidth[above]
         bounds = t - half - np.sqrt(half**2 + squared * seen)
-        if math.isinf(critical[SMOOTH]) or not _tests_smooth(self.cells):
+        if math.isinf(critical[SMOOTH]) or not smooth.tested:
             return family, scale, bounds
         # The noise goes from that under calibration at m = 0 to the one observed at m = smECE_s.
         noise = smooth.unseen * (smooth.mean + critical[SMOOTH] * smooth.deviation)
@@ -380,11 +392,6 @@ def _test_functions(cells: ResidualCells, place: Floats) -> tuple[Floats, Intege
 def _log_odds(f: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.asarray(np.clip(np.log(f) - np.log1p(-f), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS))
-
-
-def _tests_smooth(cells: ResidualCells) -> bool:
-    """True where smECE_s is tested: not of certain predictions, nor of few events with random signs."""
-    return (cells.known or cells.surprises.sum() >= MANY_SURPRISES) and bool(cells.null.any())
 
 
 def _noise_floor(scales: Floats, smooth: Floats) -> float:

@@ -44,7 +44,7 @@ def warn_of_repeated_rows(*models: Rows, stacklevel: int) -> None:
     it is the digits that come back.
     """
     for pairs in models:
-        part = pairs.select(np.arange(min(pairs.n, ROWS_LOOKED_AT)))
+        part = pairs if pairs.n <= ROWS_LOOKED_AT else pairs.select(np.arange(ROWS_LOOKED_AT))
         inside = (part.p > 0.001) & (part.p < 0.999)  # beyond, single precision makes ties
         p, y = part.p[inside], part.y[inside]
         ordered = np.sort(p)

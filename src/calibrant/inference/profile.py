@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from calibrant.inference.assessment import Assessment
 
 __all__ = [
+    "LINE",
     "PROFILES",
     "Measure",
     "Profile",
@@ -51,7 +52,8 @@ Integers = NDArray[np.int64]
 Result = TypeVar("Result")
 P = ParamSpec("P")
 
-WIDTH = 80
+LINE = 80
+"""Width of every text."""
 UNIT = 2.0**-FRACTION_BITS
 UNSEEN = 1e-6
 """A bound up to this changes no digit that a table shows."""
@@ -322,15 +324,18 @@ class Sample:
     # -- means and standard errors -----------------------------------------------------------------
 
     @cached_property
+    def _squared(self) -> Floats:
+        """Sum of the squared shares of the rows of each entry."""
+        if self.rows is not None:
+            return self.share**2
+        return np.asarray(self.sketch.squared_weights.ravel() / self.sketch.total_weight**2)
+
+    @cached_property
     def units(self) -> float:
         """Effective number (Σw)² / Σw² of independent rows or clusters."""
-        if self.rows is None and not self.dependent:
-            return min(
-                self.sketch.total_weight**2 / float(self.sketch.squared_weights.sum()),
-                self.sketch.n,
-            )
-        share = self.by_unit(self.share)
-        return float(1.0 / (share @ share))
+        if self.dependent:
+            return float(1.0 / (self.by_unit(self.share) ** 2).sum())
+        return min(float(1.0 / self._squared.sum()), float(self.sketch.n))
 
     def by_unit(self, values: Floats) -> Floats:
         """Sum of the values of each cluster; the values themselves where rows are independent."""
@@ -343,18 +348,18 @@ class Sample:
 
         Rows of one cluster are added up first; weights are importance, not counts.
         """
+        many, d = float(np.count_nonzero(self.by_unit(self.share))), np.stack(influences)
+        if self.dependent:
+            sums = np.stack([self.by_unit(self.share * one) for one in d])
+            products = sums @ sums.T
+        else:
+            products = (d * self._squared) @ d.T
         if self.rows is None and not self.dependent:
-            total = self.sketch.total_weight
-            first, second = self.sketch.squared_weights.T / total**2
-            cross = LabelSums.of(self.sketch).cross / total**2
-            d = np.stack(influences).reshape(len(influences), -1, 2)
-            sums = (d[..., 0] * first) @ d[..., 0].T + (d[..., 1] * second) @ d[..., 1].T
-            both = (d[..., 0] * cross) @ d[..., 1].T
-            factor = self.units / max(self.units - 1.0, 1e-300)
-            return np.asarray(factor * (sums + both + both.T))
-        sums = np.stack([self.by_unit(self.share * one) for one in influences])
-        many = np.count_nonzero(self.by_unit(self.share))
-        return np.asarray(sums @ sums.T * (many / (many - 1.0) if many > 1 else nan))
+            many, cells = self.units, d.reshape(len(d), -1, 2)
+            cross = LabelSums.of(self.sketch).cross / self.sketch.total_weight**2
+            both = (cells[..., 0] * cross) @ cells[..., 1].T
+            products += both + both.T
+        return np.asarray(products * (many / (many - 1.0) if many > 1.0 else nan))
 
     def standard_error(self, influence: Floats) -> float:
         """Standard error of Σ share · influence."""
@@ -375,19 +380,15 @@ class Sample:
         value = float(self.share @ values)
         deviations = values - value
         error = self.standard_error(deviations)
-        skew = skewness(self.by_unit(self.share * deviations))
-        if self.rows is None and not self.dependent:
-            skew = self._skewness_of_cells(deviations)
+        if self.dependent:
+            skew = skewness(self.by_unit(self.share * deviations))
+        else:  # the rows of an entry are taken to weigh alike
+            alike = self._squared**2 / np.where(self.share > 0.0, self.share, 1.0)
+            variance = float(self._squared @ deviations**2)
+            skew = float(alike @ deviations**3) / variance**1.5 if variance > 0.0 else 0.0
         below, above = skewed_quantiles(self.confidence, self.units - 1.0, skew)
         low, high = value - above * error, value - below * error
         return Quantity(name, value, low, high, standard_error=error, **known)
-
-    def _skewness_of_cells(self, deviations: Floats) -> float:
-        """Skewness with the rows of a cell and outcome taken to weigh alike."""
-        weight, squared = self.sketch.weights.ravel(), self.sketch.squared_weights.ravel()
-        each = np.divide(squared, weight, out=np.zeros_like(weight), where=weight > 0.0)
-        variance = float(squared @ deviations**2)
-        return float((squared * each) @ deviations**3) / variance**1.5 if variance > 0.0 else 0.0
 
 
 Measure = Callable[[Sample], Quantity | Table | Sequence[Quantity]]
@@ -519,7 +520,7 @@ class Profiled:
             blocks.append("\n".join(f"{name}: {note}" for name, note in self.notes))
         if self.sources:
             each = "; ".join(f"{', '.join(names)}: {one}" for one, names in self.sources.items())
-            blocks.append(fill(f"Sources. {each}.", WIDTH, subsequent_indent="  "))
+            blocks.append(fill(f"Sources. {each}.", LINE, subsequent_indent="  "))
         return "\n\n".join(blocks)
 
     def __repr__(self) -> str:

@@ -170,32 +170,24 @@ def log_loss(sketch: Sketch, pairs: Rows | None = None) -> Score:
 
 
 def _log_loss_of_cells(sketch: Sketch, predictions: Floats) -> tuple[float, float]:
-    """The least and the most that the rows can have: all at the mean of their cell, or at its two ends."""
-    cells = sketch.cells
+    """The least and the most that the rows can have: all at the mean of their cell, or at its two ends.
+
+    One row alone sits at the mean.
+    """
+    weights, cells = sketch.weights, sketch.cells
     ends = sketch.scale.prediction(np.stack([cells, cells + 1], axis=1) / sketch.nodes)
-    ends = np.clip(ends, 0.0, 1.0)
-    weights = sketch.weights
-    inside = np.clip(predictions, ends[:, :1], ends[:, 1:])
-    width = np.maximum(ends[:, 1:] - ends[:, :1], 1e-300)
-    right = np.where(ends[:, 1:] > ends[:, :1], (inside - ends[:, :1]) / width, 1.0)
-    parts = ((predictions, weights), *_ends_of_cells(weights, sketch.counts, inside, right, ends))
-    losses = [float((part * _surprisal(_of_outcome(f), part)).sum()) for f, part in parts]
-    least, most = losses[0], sum(losses[1:])
-    return least / sketch.total_weight, max(least, most) / sketch.total_weight
-
-
-def _ends_of_cells(
-    weights: Floats, counts: NDArray[np.int64], inside: Floats, right: Floats, ends: Floats
-) -> tuple[tuple[Floats, Floats], ...]:
-    """Predictions and weights of rows at the ends of their cells; one row alone sits at the mean."""
-    alone = counts <= 1
-    several = np.where(alone, 0.0, weights)
-    low, high = (np.repeat(ends[:, k : k + 1], 2, axis=1) for k in (0, 1))
-    return (
-        (inside, np.where(alone, weights, 0.0)),
-        (low, several * (1.0 - right)),
-        (high, several * right),
+    low, high = np.hsplit(np.clip(ends, 0.0, 1.0), 2)
+    inside, width = np.clip(predictions, low, high), high - low
+    right = np.where(width > 0.0, (inside - low) / np.maximum(width, 1e-300), 1.0)
+    several = np.where(sketch.counts > 1, weights, 0.0)
+    parts = (
+        (predictions, weights),
+        (inside, weights - several),
+        (np.repeat(low, 2, axis=1), several * (1.0 - right)),
+        (np.repeat(high, 2, axis=1), several * right),
     )
+    least, *most = (float((part * _surprisal(_of_outcome(f), part)).sum()) for f, part in parts)
+    return least / sketch.total_weight, max(least, sum(most)) / sketch.total_weight
 
 
 def _of_outcome(f: Floats) -> Floats:
