@@ -139,6 +139,11 @@ def test_few_independent_units_are_pointed_out() -> None:
     assert found.finding == "too few rows"
     with pytest.warns(CalibrantWarning, match="effective number of clusters"):
         cal.assess(**rows, cluster=np.arange(100) // 10)
+    models = {"a": rows["y_prob"], "b": np.sqrt(rows["y_prob"])}
+    with pytest.warns(CalibrantWarning, match="effective number of clusters"):
+        cal.compare(rows["y_true"], models, cluster=np.arange(100) // 10)
+    with pytest.warns(CalibrantWarning, match="effective number of rows with weights of group 0"):
+        cal.assess_by(**rows, by=np.arange(100) % 2, sample_weight=heavy)
 
 
 @pytest.mark.parametrize("kind", ["clusters", "soft"])

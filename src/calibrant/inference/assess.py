@@ -211,14 +211,14 @@ def assessed(
     return assessment, test, grid
 
 
-def warn_of_few_units(test: CalibrationTest, *, stacklevel: int) -> None:
+def warn_of_few_units(test: CalibrationTest, group: str = "", *, stacklevel: int) -> None:
     """Warn where weights or clusters leave too few independent units; see docs/uncertainty.md."""
     cells = test.cells
     if math.isfinite(cells.degrees) and cells.units < FEW_UNITS:
         what = "rows with weights" if cells.scores is None else "clusters"
         message = (
-            f"The effective number of {what} is {cells.units:.1f}. Below {FEW_UNITS:g} p-value and interval "
-            "are approximate: the test may reject up to twice as often as its level says."
+            f"The effective number of {what}{group} is {cells.units:.1f}. Below {FEW_UNITS:g} p-value and "
+            "interval are approximate: the test may reject up to twice as often as its level says."
         )
         warnings.warn(CalibrantWarning(message), stacklevel=stacklevel + 1)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
+from calibrant._format import group_text
 from calibrant.data.arrays import as_column
 from calibrant.data.rows import (
     InputOptions,
@@ -23,7 +24,7 @@ from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Sketches, Stacked, is_summed
 from calibrant.errors import InputError, TooFewRows, invalid
-from calibrant.inference.assess import assessed, require_margin
+from calibrant.inference.assess import assessed, require_margin, warn_of_few_units
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes, clusters_with_weight
 from calibrant.inference.compare import models_of
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
@@ -160,7 +161,7 @@ def _assessed(
     number = 1 if correction == "none" else sum(sketch.n >= 2 for sketch in totals.values())
     level = (1.0 - confidence) / max(number, 1)  # which a group must reach where no other does
     progress = Progress(len(totals), doing="assessing")
-    groups = []
+    groups, fewest = [], None
     for key, sketch in totals.items():
         why, clusters = "" if sketch.n >= 2 else "fewer than two rows", None
         if not has_weight(sketch):
@@ -175,9 +176,13 @@ def _assessed(
         else:
             assessment, test, _ = assessed(sketch, clusters, margin=margin, confidence=confidence)
             detectable = detectable_error(test, level=level)
+            if fewest is None or test.cells.units < fewest[0].cells.units:
+                fewest = test, f" of group {group_text(key)}"
             groups.append(GroupAssessment(key, sketch.n, assessment, detectable))
         progress.advance(1, sketch.n)
     progress.close()
+    if fewest is not None:
+        warn_of_few_units(*fewest, stacklevel=4)
     if groups and all(group.why == NO_WEIGHT for group in groups):
         raise InputError("`sample_weight` must not be zero everywhere.", argument="sample_weight")
     assessments = [group.assessment for group in groups if group.assessment is not None]
