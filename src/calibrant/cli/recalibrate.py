@@ -135,7 +135,7 @@ def _sample(
     options["sample_weight"] = arrays.values.get("sample_weight")
     valid: Any
     if reading.multiclass:
-        for name in {"percent", "from_logprobs", "pos_label", "labels"} & set(options):
+        for name in ({*FORMS, "pos_label", "labels"} - {"from_logits"}) & set(options):
             raise InputError(f"`{name}` is for predictions of one event.")
         valid = as_class_probabilities(y_true, y_prob, **options).valid()
         names = _class_names(reading, columns.prob)

@@ -92,14 +92,12 @@ class InputOptions(TypedDict, total=False):
     classes: Sequence[Any] | None
 
 
-def as_form(*, from_logits: bool, percent: bool, from_logprobs: bool = False) -> Form:
-    """Form in which predictions are written, from the keywords that say so."""
-    if from_logits is from_logprobs is percent is False:
-        return "probability"
-    flags = {"from_logits": from_logits, "from_logprobs": from_logprobs, "percent": percent}
-    chosen = [
-        name for name, flag in flags.items() if flag is not False and require_flag(name, flag)
-    ]
+def as_form(flags: Mapping[str, Any]) -> Form:
+    """Form in which predictions are written, from the keywords of `FORMS` that say so."""
+    for name, flag in flags.items():
+        if flag is not False:
+            require_flag(name, flag)
+    chosen = [*filter(flags.get, flags)]
     if len(chosen) > 1:
         message = f"`{chosen[0]}` and `{chosen[1]}` exclude each other."
         raise InputError(message, argument=chosen[0])
@@ -423,7 +421,8 @@ def as_rows(
         refuse_keyword(next(iter(unknown)), InputOptions.__annotations__)
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
     require_choice("labels", labels, ("binary", "soft"))
-    form = as_form(from_logits=from_logits, from_logprobs=from_logprobs, percent=percent)
+    forms = {"from_logits": from_logits, "from_logprobs": from_logprobs, "percent": percent}
+    form = as_form(forms)
     if isinstance(y_true, Rows):
         beside: Any = {"sample_weight": sample_weight, "pos_label": pos_label}
         beside |= {name: True for name, known in FORMS.items() if known == form}
@@ -593,12 +592,8 @@ def is_frame(value: Any) -> bool:
 
 def require_forms_of_classes(form: Form, labels: str, pos_label: Any) -> None:
     """Refuse readings of predictions and outcomes that class probabilities do not have."""
-    given = {
-        "percent": form == "percent",
-        "from_logprobs": form == "logprob",
-        "pos_label": pos_label is not None,
-        "labels": labels == "soft",
-    }
+    given = {name: form == known != "logit" for name, known in FORMS.items()}
+    given |= {"pos_label": pos_label is not None, "labels": labels == "soft"}
     for name in filter(given.get, given):
         message = f"`multiclass` reads probabilities or logits of classes, and takes no `{name}`."
         raise InputError(message, argument="multiclass")

@@ -18,6 +18,7 @@ from calibrant._arguments import require_count
 from calibrant.data.cell_sums import DEFAULT_NODES
 from calibrant.data.classes import as_class_probabilities, class_names
 from calibrant.data.rows import (
+    FORMS,
     Classes,
     Form,
     InputOptions,
@@ -205,8 +206,7 @@ def scan(
 
 def _form_of(reading: Mapping[str, Any]) -> Form:
     """Form in which predictions are written, by the options of reading."""
-    forms = ("from_logits", "from_logprobs", "percent")
-    return as_form(**{name: reading.get(name, False) for name in forms})
+    return as_form({name: reading.get(name, False) for name in FORMS})
 
 
 def _warn_of_scale(found: Sketch | Sketches) -> None:

@@ -26,7 +26,7 @@ from calibrant._files import dump_versioned, load_versioned, read_bytes, write_w
 from calibrant._format import percent
 from calibrant.data.arrays import as_array, as_column
 from calibrant.data.points import Points
-from calibrant.data.rows import Rows, as_rows
+from calibrant.data.rows import FORMS, Rows, as_rows
 from calibrant.data.scales import Scale, as_scale, name_for_file
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import is_summed
@@ -401,7 +401,7 @@ class Training:
     @classmethod
     def of(cls, y_prob: Any, y_true: Any, sample_weight: Any, options: FitOptions) -> Training:
         """Check `(y_prob, y_true)`, or take a Sketch alone."""
-        for name in {"from_logits", "percent"} & options.keys():
+        for name in FORMS.keys() & options.keys():
             raise InputError(
                 f"`{name}` is not an option of `fit`: a map takes probabilities.",
                 argument=name,
