@@ -24,8 +24,9 @@ from calibrant.io import rows as io_rows
 from calibrant.io import scan as scanning
 from calibrant.io.answers import read_answers
 from calibrant.io.files import find_files
+from calibrant.io.sums import Total
 
-FLIPS = 16
+FLIPS = 8
 
 
 def test_damage_is_seen_or_does_no_harm():
@@ -117,14 +118,14 @@ def test_a_file_that_is_replaced_during_a_scan_is_refused(tmp_path, monkeypatch)
     pq.write_table(rows().slice(0, 300), other, row_group_size=50)
     about = os.stat(path)
     os.utime(other, ns=(about.st_atime_ns, about.st_mtime_ns))
-    original = scanning.add_part
+    original = Total.add
 
     def replaced(total, part):
         if other.exists():
             os.replace(other, path)  # of the same size and time
         original(total, part)
 
-    monkeypatch.setattr(scanning, "add_part", replaced)
+    monkeypatch.setattr(Total, "add", replaced)
     with pytest.raises(cal.InputError) as refused:
         cal.scan(path, threads=1, **COLUMNS)
     assert refused.value.file == str(path)

@@ -24,6 +24,7 @@ from calibrant.errors import CalibrantWarning, InvalidRows
 from calibrant.io import files, text
 from calibrant.io import scan as scanning
 from calibrant.io.progress import Progress
+from calibrant.io.sums import Total
 
 
 def table(n=1000, seed=0, **extra):
@@ -38,6 +39,15 @@ def sketch_of(rows):
 
 def scan(source, **options):
     return cal.scan(source, y_true="y", y_prob="p", **options)
+
+
+def jobs_read(patch):
+    """The jobs that scans read from now on, one after the other."""
+    jobs, original = [], scanning.sums_of
+    patch.setattr(
+        scanning, "sums_of", lambda job, request: (jobs.append(job), original(job, request))[1]
+    )
+    return jobs
 
 
 @pytest.fixture
@@ -210,7 +220,7 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
     whole = scan(tmp_path, threads=1, **options)
     note = tmp_path / "scan.checkpoint"
     monkeypatch.setattr(scanning, "CHECKPOINT_SECONDS", 0.0)
-    original = scanning.add_part
+    original = Total.add
     added = []
 
     def stop_after_seven(total, part):
@@ -219,14 +229,12 @@ def test_a_stopped_scan_goes_on_to_the_same_bits(tmp_path, small_jobs, monkeypat
         added.append(part)
         original(total, part)
 
-    monkeypatch.setattr(scanning, "add_part", stop_after_seven)
+    monkeypatch.setattr(Total, "add", stop_after_seven)
     with pytest.raises(RuntimeError, match="power"):
         scan(tmp_path, checkpoint=note, **options)
     assert note.exists()
-    monkeypatch.setattr(
-        scanning, "add_part", lambda total, part: (added.append(part), original(total, part))
-    )
-    added.clear()
+    monkeypatch.setattr(Total, "add", original)
+    added = jobs_read(monkeypatch)
     resumed = scan(tmp_path, checkpoint=note, **options)
     assert resumed == whole
     assert 0 < len(added) < 12
@@ -246,7 +254,7 @@ def test_an_interrupt_at_any_time_counts_no_row_twice(tmp_path, monkeypatch, opt
     weighted_parts(tmp_path, parts=8)
     whole = scan(tmp_path, threads=1, **options)
     note = tmp_path / "scan.checkpoint"
-    original = scanning.add_part
+    original = Total.add
     for last in range(8 if options else 3):
         parts = []
 
@@ -258,7 +266,7 @@ def test_an_interrupt_at_any_time_counts_no_row_twice(tmp_path, monkeypatch, opt
             parts.append(part)
 
         with monkeypatch.context() as patch:
-            patch.setattr(scanning, "add_part", interrupted)
+            patch.setattr(Total, "add", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 scan(tmp_path, checkpoint=note, threads=1, **options)
         assert scan(tmp_path, checkpoint=note, **options) == whole
@@ -275,8 +283,9 @@ def test_a_scan_whose_rows_are_refused_can_be_had_without_them(tmp_path, monkeyp
     assert (caught.value.row, os.path.basename(caught.value.file)) == (1, "a.csv")
     assert note.exists()
     whole = scan(tmp_path / "a.csv", on_invalid="drop", **options)
-    monkeypatch.setattr(scanning, "add_part", lambda total, part: pytest.fail("it was read again"))
+    read = jobs_read(monkeypatch)
     assert scan(tmp_path, checkpoint=note, on_invalid="drop", **options) == whole
+    assert not read
 
 
 KILLED = """
@@ -284,15 +293,16 @@ import sys, time
 import calibrant as cal
 from calibrant.errors import CalibrantWarning
 from calibrant.io import files, scan as scanning, text
+from calibrant.io.sums import Total
 files.JOB_ROWS = files.GROUPED_JOB_ROWS = 50
 text.BLOCK_BYTES = 400
 scanning.CHECKPOINT_SECONDS = 0.0
-original = scanning.add_part
+original = Total.add
 def slow(total, part):
     original(total, part)
     print("added", flush=True)
     time.sleep(0.2)
-scanning.add_part = slow
+Total.add = slow
 cal.scan(sys.argv[1], y_true="y", y_prob="p", by="g", sample_weight="w", checkpoint=sys.argv[2])
 """
 
@@ -317,6 +327,7 @@ import resource, sys
 import calibrant as cal
 from calibrant.errors import CalibrantWarning
 from calibrant.io import files, scan as scanning, text
+from calibrant.io.sums import Total
 files.JOB_ROWS = files.GROUPED_JOB_ROWS = 50
 text.BLOCK_BYTES, scanning.CHECKPOINT_SECONDS = 400, 0.0
 if int(sys.argv[3]):
@@ -356,10 +367,8 @@ def test_a_full_disk_keeps_the_checkpoint_before(tmp_path, small_disk, small_job
     said = r"cannot be written: .*(No space left|too large).*before is intact"
     assert re.search(said, done.stdout), done.stdout + done.stderr
     assert [path.name for path in folder.iterdir()] == [note.name]
-    parts = []
     with pytest.MonkeyPatch.context() as patch:
-        original = scanning.add_part
-        patch.setattr(scanning, "add_part", lambda t, part: (parts.append(part), original(t, part)))
+        parts = jobs_read(patch)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrantWarning)  # there may be no room for the last
             resumed = scan(lake, by="g", checkpoint=note)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import re
 import struct
@@ -366,20 +365,14 @@ def _inspect_parts(path: Path) -> Iterator[Any]:
         yield log
         yield from _list(log, INSPECT["samples"])
         return
-    with _archive(path) as members:
-        yield next((members[name]() for name in INSPECT["headers"] if name in members), {})
-        for name in sorted(members):
-            if name.startswith("samples/") and name.endswith(".json"):
-                yield members[name]()
-
-
-@contextmanager
-def _archive(path: Path) -> Iterator[Mapping[str, Callable[[], Row]]]:
-    """Members of an archive by name; whatever is wrong with it becomes an InputError."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = {m.filename: m for m in archive.infolist()}
-            yield {name: partial(_member, archive, m) for name, m in members.items()}
+            names = archive.namelist()
+            header = next((name for name in INSPECT["headers"] if name in names), None)
+            yield {} if header is None else _member(archive, header)
+            for name in sorted(names):
+                if name.startswith("samples/") and name.endswith(".json"):
+                    yield _member(archive, name)
     except InputError:
         raise
     except Exception as error:  # damaged bytes may raise anything
@@ -390,8 +383,9 @@ def _archive(path: Path) -> Iterator[Mapping[str, Callable[[], Row]]]:
         ) from error
 
 
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Row:
+def _member(archive: zipfile.ZipFile, name: str) -> Row:
     """Object in a member; Inspect packs with Zstandard, which Python's reader may not know."""
+    member = archive.getinfo(name)
     if member.file_size > LONGEST_LINE:
         raise InputError(f"A sample must unpack to at most {LONGEST_LINE >> 20} MB.")
     if member.compress_type != 93:
@@ -400,15 +394,14 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Row:
         pyarrow = require("pyarrow", caller="reading an Inspect log")
         with open(str(archive.filename), "rb") as file:
             file.seek(member.header_offset)
-            name, extra = struct.unpack("<26x2H", file.read(30))
-            file.seek(name + extra, os.SEEK_CUR)
+            file.seek(sum(struct.unpack("<26x2H", file.read(30))), os.SEEK_CUR)
             packed = file.read(member.compress_size)
         content = pyarrow.decompress(packed, member.file_size, codec="zstd", asbytes=True)
         if zlib.crc32(content) != member.CRC:
-            raise ValueError(f"the checksum of {member.filename} does not match")
+            raise ValueError(f"the checksum of {name} does not match")
     value = json_of(content)
     if not isinstance(value, dict):
-        raise ValueError(f"{member.filename} is no object")
+        raise ValueError(f"{name} is no object")
     return value
 
 
@@ -438,29 +431,34 @@ def json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, Row]]:
     with opened(path) as file:
         while line := file.readline(LONGEST_LINE + 1):
             number += 1
-            with at(f"line {number}", str(path)):
-                if len(line) > LONGEST_LINE:
-                    raise InputError(f"A line of a log must have at most {LONGEST_LINE >> 20} MB.")
-                try:
-                    row = json_of(line) if line.strip() else None
-                except (ValueError, RecursionError) as error:
-                    what = "it is no text" if isinstance(error, UnicodeDecodeError) else error
-                    raise InputError(f"A line of a log must be JSON: {what}.") from error
-                if row is not None and not isinstance(row, dict):
-                    raise InputError(f"A line of a log must be an object; got {show_value(row)}.")
-            if row is not None:
+            if line.strip():
+                with at(f"line {number}", str(path)):
+                    if len(line) > LONGEST_LINE:
+                        raise InputError(
+                            f"A line of a log must have at most {LONGEST_LINE >> 20} MB."
+                        )
+                    row = _object_in(line, "A line of a log must be a JSON object")
                 yield f"line {number}", row
 
 
 def document(path: Path, what: str) -> Row:
     """Object that a file holds; anything else is refused as not `what`."""
+    with opened(path) as file:
+        content = file.read()
     try:
-        with opened(path) as file:
-            value = json_of(file.read())
+        return _object_in(content, f"{path} is not {what}")
+    except InputError as error:
+        raise error.at(file=str(path)) from error
+
+
+def _object_in(text: bytes, rule: str) -> Row:
+    try:
+        value = json_of(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not {what}: {error}.", file=str(path)) from error
+        what = "it is no text" if isinstance(error, UnicodeDecodeError) else error
+        raise InputError(f"{rule}: {what}.") from error
     if not isinstance(value, dict):
-        raise InputError(f"{path} is not {what}: it holds no object.", file=str(path))
+        raise InputError(f"{rule}; got {show_value(value)}.")
     return value
 
 
@@ -524,9 +522,9 @@ def log_format(path: str | os.PathLike[str]) -> str | None:
     stem = name.removesuffix(".gz")
     if not stem.endswith((".json", ".jsonl", ".ndjson")):
         return None
+    is_document = stem.endswith(".json")
     try:
         with opened(path) as file:
-            is_document = stem.endswith(".json")
             head = file.read(PEEK_BYTES) if is_document else file.readline(PEEK_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}.", file=os.fspath(path)) from error
@@ -537,10 +535,8 @@ def log_format(path: str | os.PathLike[str]) -> str | None:
     if b'"filtered_resps"' in head:
         return "lm-eval"
     try:
-        row = json.loads(head)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(row, dict):
+        row = _object_in(head, "")
+    except InputError:
         return None
     # A run of OpenAI's evals starts with its specification; an answer names a question, which rows of a
     # table do not, and says whether it was right.

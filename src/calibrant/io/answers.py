@@ -39,6 +39,10 @@ FORMATS = tuple(LOGS)
 runs of HELM, plain JSON lines."""
 
 
+_LACKING = ("without_confidence", "unreadable", "unscored")
+"""Counts of answers that say too little."""
+
+
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Answers of a language model, ready for `calibrant.assess` and `calibrant.certify`.
@@ -117,27 +121,15 @@ class Answers:
 
     def to_dict(self) -> dict[str, Any]:
         """Summary without the rows."""
-        return {
-            "n": self.n,
-            "questions": self.questions,
-            "abstained": self.abstained,
-            "without_confidence": self.without_confidence,
-            "unreadable": self.unreadable,
-            "unscored": self.unscored,
-            "probability": self.probability,
-            "partial_credit": self.has_partial_credit,
-        }
+        names = ("n", "questions", "abstained", *_LACKING, "probability")
+        summary = {name: getattr(self, name) for name in names}
+        return {**summary, "partial_credit": self.has_partial_credit}
 
     def __repr__(self) -> str:
-        counts = {
-            "abstained": self.abstained,
-            "without confidence": self.without_confidence,
-            "unreadable": self.unreadable,
-            "unscored": self.unscored,
-        }
-        more = "".join(f", {k} {name}" for name, k in counts.items() if k or name == "abstained")
+        lacking = {name: getattr(self, name) for name in _LACKING}
+        more = "".join(f", {k} {name.replace('_', ' ')}" for name, k in lacking.items() if k)
         return (
-            f"<Answers: {self.n} to {self.questions} questions{more}, "
+            f"<Answers: {self.n} to {self.questions} questions, {self.abstained} abstained{more}, "
             f"probability: {self.probability}>"
         )
 
@@ -152,23 +144,20 @@ class Answers:
 
 
 class _Groups:
-    """Columns of names while they are read: each name is held once, "" where an answer has none."""
+    """Groups of answers while they are read: each combination is held once."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {"": ""}
-        self._columns: dict[str, list[str]] = {}
-        self._rows = 0
+        self._codes = array("q")
+        self._index: dict[frozenset[tuple[str, str]], int] = {}
 
     def add(self, groups: Mapping[str, str]) -> None:
-        for name in groups.keys() - self._columns.keys():
-            self._columns[name] = [""] * self._rows
-        for name, column in self._columns.items():
-            value = groups.get(name, "")
-            column.append(self._names.setdefault(value, value))
-        self._rows += 1
+        self._codes.append(self._index.setdefault(frozenset(groups.items()), len(self._index)))
 
     def arrays(self) -> dict[str, NDArray[np.object_]]:
-        return {name: np.array(self._columns[name], dtype=object) for name in sorted(self._columns)}
+        """Column of each name, "" where an answer has none."""
+        codes, distinct = np.frombuffer(self._codes, np.int64), list(map(dict, self._index))
+        names = sorted({name for groups in distinct for name in groups})
+        return {n: np.array([g.get(n, "") for g in distinct], object)[codes] for n in names}
 
 
 def question_number(name: str) -> int:
@@ -196,14 +185,11 @@ class _Reading:
         filters: dict[str | None, None] = {}
         for _, entry in log.entries(path):
             filters.setdefault(entry.filter)
-            for found, fields in (
-                (self._confidences, entry.confidences),
-                (self._scores, entry.scores),
-            ):
-                if not fields.keys() <= found.keys():
-                    for name, value in fields.items():
-                        if self.is_plain or found is self._scores or self._says(name, value):
-                            found.setdefault(name, fields)
+            for name in entry.scores:
+                self._scores.setdefault(name, entry.scores)
+            for name, value in entry.confidences.items():
+                if self.is_plain or self._says(name, value):
+                    self._confidences.setdefault(name, entry.confidences)
         if not filters and not self.is_plain:
             raise InputError(
                 f"{path} must hold samples; it has none.",

@@ -1,9 +1,8 @@
-"""Batches of Arrow columns into sums: what files, datasets, readers and Ray hand over."""
+"""Batches of Arrow columns: what files, datasets, readers and Ray hand over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,84 +12,69 @@ from numpy.typing import NDArray
 from calibrant._files import decoding
 from calibrant._optional import require
 from calibrant.errors import InputError, show_value
-from calibrant.io.group_keys import Key, as_objects, indexed
-from calibrant.io.predictions import LOOP_LABELS
+from calibrant.io.batches import LOOP_LABELS, Batch
+from calibrant.io.group_keys import Coded, as_objects, coded
 from calibrant.io.request import LABEL, PROB, WEIGHT, Request, require_columns, require_kinds
-from calibrant.io.sums import DenseSums, GroupedSums, RowBatch, sums_of_rows
 
-__all__ = [
-    "Batch",
-    "as_numpy",
-    "batches_of",
-    "column_of",
-    "named_labels",
-    "require_types",
-    "sums_of_batches",
-    "validated",
-]
+__all__ = ["as_numpy", "batch_of_arrow", "batches_of_stream", "require_types", "validated"]
 
 LARGEST_BATCH = 1 << 20
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Arrow columns under the names of the request; constants where a group stands in the path.
-
-    `first_row` counts the rows of the source before the batch, which only a refusal asks for.
-    """
-
-    columns: Mapping[str, Any]
-    first_row: Callable[[], int] = lambda: 0
-    file: str | None = None
-
-    def place(self, row: int) -> tuple[int, str | None]:
-        """Row and file of a row of the batch."""
-        return self.first_row() + row, self.file
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return max(len(c) for c in self.columns.values() if is_column(c))
-
-
-def is_column(value: Any) -> bool:
-    """Arrow array, and no constant."""
-    return hasattr(value, "dictionary_encode")
-
-
-def batches_of(source: Any, request: Request) -> Iterable[Batch]:
-    """Batches, under the names of the request, of a table, a dataset, a scanner or a stream."""
+def batches_of_stream(
+    source: Any, request: Request, names: Mapping[str, str] | None = None
+) -> Iterator[Batch]:
+    """Batches of a table, a dataset, a scanner or a stream; `names` are those of its columns, by alias."""
     pyarrow = require("pyarrow", caller="scan")
     dataset = require("pyarrow.dataset", caller="scan")
-    if isinstance(source, pyarrow.Table) and len(request.names()) == len(request.selection):
+    if isinstance(source, pyarrow.Table) and names is not None:
         source = source.to_reader(max_chunksize=LARGEST_BATCH)
-    elif isinstance(source, pyarrow.Table | pyarrow.RecordBatch):
+    elif isinstance(source, pyarrow.RecordBatch):
         source = dataset.dataset(source)
     if isinstance(source, dataset.Dataset):
         require_columns(request.names(), source.schema.names, "the dataset")
         source = source.scanner(columns=_expressions(request)).to_reader()
         names = {alias: alias for alias in request.selection}
-    else:
-        if isinstance(source, dataset.Scanner):
-            source = source.to_reader()
-        if not isinstance(source, pyarrow.RecordBatchReader):
-            try:
-                source = pyarrow.RecordBatchReader.from_stream(source)
-            except (ValueError, TypeError) as error:  # Arrow's errors are of these kinds
-                raise InputError(
-                    f"`data` must be a frame, with columns; a {type(source).__name__} is none: {error}.",
-                    argument="data",
-                ) from error
+    elif isinstance(source, dataset.Scanner):
+        source = source.to_reader()
+    if not isinstance(source, pyarrow.RecordBatchReader):
+        try:
+            source = pyarrow.RecordBatchReader.from_stream(source)
+        except (ValueError, TypeError) as error:  # Arrow's errors are of these kinds
+            raise InputError(
+                f"`data` must be a frame, with columns; a {type(source).__name__} is none: {error}.",
+                argument="data",
+            ) from error
+    if names is None:
         request.require_names()
         require_columns(request.names(), source.schema.names, "the stream")
-        names = dict(request.selection)
+        names = request.selection
     require_types(source.schema, names, request)
     first_row = 0
     with decoding("the stream"):
-        for batch in source:
-            columns = {alias: validated(batch.column(name)) for alias, name in names.items()}
-            yield Batch(columns, partial(int, first_row))
-            first_row += batch.num_rows
+        for rows in source:
+            columns = {alias: validated(rows.column(name)) for alias, name in names.items()}
+            yield batch_of_arrow(columns, request, partial(int, first_row))
+            first_row += rows.num_rows
+
+
+def batch_of_arrow(
+    columns: Mapping[str, Any],
+    request: Request,
+    first_row: Callable[[], int] = int,
+    file: str | None = None,
+) -> Batch:
+    """Batch of Arrow columns by alias; a group that stands in the path of a file is a plain value."""
+    arrays = {alias: _array(alias, columns[alias], request) for alias in request.columns}
+    probs = [arrays[alias] for alias in request.prob_aliases]
+    label = arrays[LABEL]
+    groups = [
+        _coded(column)
+        if hasattr(column := columns[alias], "dictionary_encode")
+        else Coded(np.zeros(label.size, np.int64), [column])
+        for alias in request.group_aliases
+    ]
+    return Batch(probs, label, arrays.get(WEIGHT), groups, first_row, file)
 
 
 def validated(column: Any) -> Any:
@@ -126,48 +110,11 @@ def require_types(schema: Any, names: Mapping[str, str], request: Request) -> No
     require_kinds({alias: kinds[name] for alias, name in names.items()}, request)
 
 
-def sums_of_batches(
-    batches: Iterable[Batch], request: Request
-) -> Iterator[DenseSums | GroupedSums]:
-    """Sums of each batch, in order; without groups, those of all batches at once."""
-    dense: dict[Key, DenseSums] = {}
-    for batch in batches:
-        rows, constants = _rows_of(batch, request)
-        if not rows.label.size:
-            continue
-        if constants is None:
-            yield from sums_of_rows(request, rows, dense)
-            continue
-        alone: dict[Key, DenseSums] = {}  # one group for the whole batch: it stands in the path
-        for part in sums_of_rows(request, rows, alone):
-            yield replace(part, keys=[(*key, *constants) for key in part.keys])
-        for key, total in alone.items():
-            yield total.grouped((*key, *constants))
-    for key, total in dense.items():
-        yield total if not request.by else total.grouped(key)
-    if not dense and not request.by:
-        yield DenseSums(request)
-
-
-def _rows_of(batch: Batch, request: Request) -> tuple[RowBatch, tuple[Any, ...] | None]:
-    """Rows of a batch as arrays, and its group where all of them are in one."""
-    arrays = {alias: column_of(alias, batch.columns[alias], request) for alias in request.columns}
-    probs = [arrays[alias] for alias in request.prob_aliases]
-    rows = RowBatch(probs, arrays[LABEL], arrays.get(WEIGHT), place=batch.place)
-    groups = [batch.columns[alias] for alias in request.group_aliases]
-    if not groups:
-        return rows, None
-    if not any(map(is_column, groups)):
-        return rows, tuple(groups)
-    keys, group = _groups(groups, rows.label.size)
-    return replace(rows, keys=keys, group=group), None
-
-
-def column_of(alias: str, column: Any, request: Request) -> NDArray[Any]:
+def _array(alias: str, column: Any, request: Request) -> NDArray[Any]:
     """Column as an array: labels, weights or predictions."""
     column = _whole(column)
     if alias == LABEL and request.named_labels:
-        return named_labels(column)
+        return _named_labels(column)
     kind = str(column.type)
     if alias == LABEL and column.null_count == 0:
         if kind == "bool":
@@ -179,9 +126,8 @@ def column_of(alias: str, column: Any, request: Request) -> NDArray[Any]:
     return _floats(column, keep=("float", "double") if alias.startswith(PROB) else ("double",))
 
 
-def named_labels(column: Any) -> NDArray[Any]:
+def _named_labels(column: Any) -> NDArray[Any]:
     """Labels as they are written: numbers, truth values, or text, with None for what is missing."""
-    column = _whole(column)
     kind = str(column.type)
     if kind.startswith(("int", "uint", "float", "double", "halffloat")):
         return _floats(column) if column.null_count else as_numpy(column)
@@ -190,36 +136,14 @@ def named_labels(column: Any) -> NDArray[Any]:
     return as_objects(column.to_pylist())
 
 
-def _groups(columns: list[Any], rows: int) -> tuple[list[Key], NDArray[np.int64]]:
-    """Groups of a batch, and each row's index among them. Constants are given as scalars."""
-    if len(columns) == 1:
-        entries, place = _encoded(_whole(columns[0]))
-        return [(entry,) for entry in entries], place.astype(np.int64)
-    code = np.zeros(rows, dtype=np.int64)
-    values: list[list[Any]] = []
-    for column in columns:
-        if not is_column(column):
-            values.append([column])
-            continue
-        entries, place = _encoded(_whole(column))
-        code = code * len(entries) + place
-        values.append(entries)
-    distinct, group = np.unique(code, return_inverse=True)
-    columns = []
-    for entries in reversed(values):
-        distinct, place = np.divmod(distinct, len(entries))
-        columns.append([entries[k] for k in place.tolist()])
-    return list(zip(*reversed(columns), strict=True)), group
-
-
-def _encoded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
-    """Distinct values of a column, and each row's index among them."""
+def _coded(column: Any) -> Coded:
+    """Grouping column, coded by Arrow."""
+    column = _whole(column)
     if hasattr(column, "storage"):  # a type of others', such as Ray's for the objects of pandas
-        place, keys = indexed((value,) for value in column.to_pylist())
-        return [key[0] for key in keys], place
+        return coded(column.to_pylist())
     try:
         encoded = column.dictionary_encode(null_encoding="encode")
-        return encoded.dictionary.to_pylist(), as_numpy(encoded.indices)
+        return Coded(as_numpy(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist())
     except InputError:
         raise
     except (ValueError, OverflowError, NotImplementedError) as error:  # a list, a date of no year

@@ -31,7 +31,7 @@ from calibrant.io import files as data_files
 from calibrant.io import text
 from calibrant.io.arrow import as_numpy
 from calibrant.io.request import Request
-from calibrant.io.sums import SUM_NAMES, DenseSums, GroupedSums, GroupTotal
+from calibrant.io.sums import SUM_NAMES, Sums, Total
 
 __all__ = ["Checkpoint"]
 
@@ -66,18 +66,14 @@ class Checkpoint:
             hint = "Name one in a folder that exists and is yours."
             raise InputError(message, argument="checkpoint", hint=hint) from error
 
-    def save(self, done: int, total: DenseSums | GroupTotal) -> None:
+    def save(self, done: int, total: Total) -> None:
         """Write the sums of the first `done` jobs; what was there before stays until this is whole."""
         pyarrow = require("pyarrow", caller="scan with a checkpoint")
-        if isinstance(total, DenseSums):
-            part, keys = total.grouped(()), []
-            places, sums = part.places, list(part.sums)
-        else:
-            total.require_one_type()  # else Arrow has no column for them
-            keys, (places, sums) = list(total.index), total.merge()
+        total.require_one_type()  # else Arrow has no column for them
+        places, sums = total.merge()
         note = {"fingerprint": self.fingerprint, "done": done}
-        by = zip(*keys, strict=True) if keys else [() for _ in self.request.by]
-        groups = pyarrow.table({f"group_{i}": list(column) for i, column in enumerate(by)})
+        keys = zip(*total.index, strict=True)
+        groups = pyarrow.table({f"group_{i}": list(column) for i, column in enumerate(keys)})
         columns = {"place": places, **dict(zip(SUM_NAMES, sums, strict=False))}
         table = pyarrow.table(columns).replace_schema_metadata({"calibrant": json.dumps(note)})
         content = BytesIO()
@@ -87,7 +83,7 @@ class Checkpoint:
         write_whole(self.path, dump_bytes(FORMAT, VERSION, content.getvalue()))
         self.done = done
 
-    def load(self, total: DenseSums | GroupTotal) -> int:
+    def load(self, total: Total) -> int:
         """Add the sums of a stopped scan to `total`; the number of jobs that are done."""
         if not self.path.exists():
             return 0
@@ -104,7 +100,8 @@ class Checkpoint:
             groups.validate(full=True)
             note = json.loads(table.schema.metadata[b"calibrant"])
             places, *sums = (as_numpy(column) for column in table.columns)
-            keys = list(zip(*(column.to_pylist() for column in groups.columns), strict=True))
+            columns = [column.to_pylist() for column in groups.columns]
+            keys = list(zip(*columns, strict=True)) if columns else [()]
             done = int(note["done"])
         if note["fingerprint"] != self.fingerprint:
             raise InputError(
@@ -113,11 +110,7 @@ class Checkpoint:
                 file=str(self.path),
                 hint="Name another file, or remove it.",
             )
-        if isinstance(total, DenseSums):
-            for column, values in zip(total.columns, sums, strict=bool(places.size)):
-                column[places] = values
-        else:
-            total.add(GroupedSums(keys, np.array(places), tuple(map(np.array, sums))))
+        total.add(Sums(keys, np.array(places), tuple(map(np.array, sums))))
         self.done = done
         return done
 

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from calibrant._optional import require
-from calibrant.io.arrow import Batch, require_types, validated
+from calibrant.io.arrow import batch_of_arrow, require_types, validated
+from calibrant.io.batches import Batch
 from calibrant.io.files import DataFile, Job, damaged_file, file_format, layout
 from calibrant.io.request import Request
 
@@ -67,7 +68,7 @@ class _ColumnarFile:
                 for batch in self.pieces[number].read(wanted, most):
                     columns = {a: validated(batch.column(name)) for a, name in names.items()}
                     first = partial(rows_before, number, row)
-                    yield Batch({**columns, **constants}, first, self.file.path)
+                    yield batch_of_arrow({**columns, **constants}, request, first, self.file.path)
                     row += batch.num_rows
 
         for number, piece in enumerate(self.pieces):

@@ -6,24 +6,26 @@ import pickle
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InputError, invalid
-from calibrant.io.arrow import as_numpy, batches_of, require_types, sums_of_batches
-from calibrant.io.frames import arrow_stream, attach, select, sums_of_frame
+from calibrant.io import sums as io_sums
+from calibrant.io.arrow import as_numpy, require_types
+from calibrant.io.frames import attach, batches_of, in_memory, is_label, select
 from calibrant.io.group_keys import Key, indexed
-from calibrant.io.request import Request, require_columns
-from calibrant.io.sums import SUM_NAMES, GroupedSums, merged
+from calibrant.io.request import LABEL, Request, require_columns
+from calibrant.io.sums import SUM_NAMES, Sums, merged
 
 __all__ = ["sums_of"]
 
+FIRST_ROWS = 10_000
+"""Rows by whose labels columns of class probabilities are told apart."""
 _REFUSAL = "__calibrant_refusal"
 
 
-def sums_of(engine: str, source: Any, request: Request) -> Iterable[GroupedSums]:
+def sums_of(engine: str, source: Any, request: Request) -> Iterable[Sums]:
     """Sums of a distributed frame of Dask, Ray or Spark."""
     if engine != "dask" and request.pos_label is not None:
         raise InputError(
@@ -35,48 +37,55 @@ def sums_of(engine: str, source: Any, request: Request) -> Iterable[GroupedSums]
     return _ray(source, request) if engine == "ray" else _spark(source, request)
 
 
+def first_labels(engine: str, source: Any, request: Request) -> list[Any]:
+    """Labels of the first rows of a frame of Dask or Spark."""
+    if engine == "ray":
+        return []
+    labels = replace(request, columns={LABEL: request.columns[LABEL]}, groups={})
+    return list(in_memory(select(source, labels).head(FIRST_ROWS))[LABEL].to_list())
+
+
 # -- Dask ------------------------------------------------------------------------------------------
 
 
-def _dask(source: Any, request: Request) -> GroupedSums:
+def _dask(source: Any, request: Request) -> Sums:
     """One kernel for each partition, then a tree of sums: nothing is shuffled."""
     dask = sys.modules["dask"]
     if not hasattr(source, "to_delayed") or not hasattr(source, "columns"):
         raise invalid("data", "be a DataFrame, where it is of Dask", source, "Use .to_dataframe().")
     import narwhals as nw
 
-    expressions = {a: c for a, c in request.selection.items() if not isinstance(c, str)}
-    portable = [c.alias(a) for a, c in expressions.items() if isinstance(c, nw.Expr)]
+    labels = {a: c for a, c in request.selection.items() if is_label(c, source, source.columns)}
+    require_columns(labels.values(), source.columns, "the frame")
+    own = {alias: column for alias, column in request.selection.items() if alias not in labels}
+    portable = [c.alias(a) for a, c in own.items() if isinstance(c, nw.Expr)]
     if portable:
         source = nw.to_native(nw.from_native(source).with_columns(*portable))
-    own = {a: c for a, c in expressions.items() if not isinstance(c, nw.Expr)}
+    own = {alias: column for alias, column in own.items() if not isinstance(column, nw.Expr)}
     source = attach(source, own) if own else source
-    require_columns(request.names(), source.columns, "the frame")
-    names = {a: a if a in expressions else column for a, column in request.selection.items()}
+    names = {alias: labels.get(alias, alias) for alias in request.selection}
     by_name = replace(
         request,
         columns={alias: names[alias] for alias in request.columns},
         groups={n: names[a] for n, a in zip(request.groups, request.group_aliases, strict=True)},
     )
-    source = source[sorted(set(names.values()))]
+    source = source[list(dict.fromkeys(names.values()))]
     parts = [dask.delayed(_partition)(part, by_name) for part in source.to_delayed()]
     while len(parts) > 1:
         parts = [dask.delayed(merged)(parts[i : i + 8], by_name) for i in range(0, len(parts), 8)]
-    result: GroupedSums = parts[0].compute()
+    result: Sums = parts[0].compute()
     return result
 
 
-def _partition(frame: Any, request: Request) -> GroupedSums:
-    if request.portable:
-        return merged(sums_of_frame(frame, request), request)
-    batches = batches_of(arrow_stream(select(frame, request)), request.selected())
-    return merged(sums_of_batches(batches, request), request)
+def _partition(source: Any, request: Request) -> Sums:
+    """Sums of a part of the rows, where these are."""
+    return merged(io_sums.sums_of(batches_of(source, request), request), request)
 
 
 # -- Ray -------------------------------------------------------------------------------------------
 
 
-def _ray(source: Any, request: Request) -> Iterator[GroupedSums]:
+def _ray(source: Any, request: Request) -> Iterator[Sums]:
     """One kernel for each block; what comes back are tables of sums."""
     request.require_names()
     schema = source.schema()
@@ -103,7 +112,7 @@ def _arrow_schema(schema: Any) -> Any:
 
 def _ray_block(block: Any, request: Request) -> Any:
     try:
-        part = merged(sums_of_batches(batches_of(block, request), request), request)
+        part = _partition(block, request)
     except InputError as refusal:  # raised here, it would reach the driver as text inside another
         import pyarrow
 
@@ -114,15 +123,14 @@ def _ray_block(block: Any, request: Request) -> Any:
 # -- Spark, for what its SQL has no words for ------------------------------------------------------------
 
 
-def _spark(source: Any, request: Request) -> Iterator[GroupedSums]:
+def _spark(source: Any, request: Request) -> Iterator[Sums]:
     """One kernel for each partition, in the executors' Python; they need calibrant installed."""
     import narwhals as nw
 
     frame = nw.to_native(select(source, request))
 
     def kernel(batches: Iterator[Any]) -> Iterator[Any]:
-        parts = (sums_of_batches(batches_of(b, request.selected()), request) for b in batches)
-        yield from _as_table(merged(chain.from_iterable(parts), request), request).to_batches()
+        yield from _as_table(_partition(batches, request.selected()), request).to_batches()
 
     kinds = frame.schema
     groups = [
@@ -142,7 +150,7 @@ def _sum_names(request: Request) -> tuple[str, ...]:
     return SUM_NAMES if request.fractional else SUM_NAMES[:2]
 
 
-def _as_table(part: GroupedSums, request: Request) -> Any:
+def _as_table(part: Sums, request: Request) -> Any:
     import pyarrow
 
     group, slot = np.divmod(part.places, request.slots)
@@ -155,7 +163,7 @@ def _as_table(part: GroupedSums, request: Request) -> Any:
     return pyarrow.table(columns | dict(zip(_sum_names(request), sums, strict=True)))
 
 
-def _from_table(table: Any, request: Request) -> GroupedSums:
+def _from_table(table: Any, request: Request) -> Sums:
     group = np.zeros(table.num_rows, dtype=np.int64)
     keys: list[Key] = [()]
     if request.groups:  # what columns of predictions add is counted in their own tables
@@ -163,4 +171,4 @@ def _from_table(table: Any, request: Request) -> GroupedSums:
         group, keys = indexed(zip(*columns, strict=True))
     places = group * request.slots + as_numpy(table["slot"])
     sums = tuple(as_numpy(table[name]) for name in _sum_names(request))
-    return GroupedSums(keys, places, sums)
+    return Sums(keys, places, sums)

@@ -134,21 +134,12 @@ class DataFile:
             return _FORMATS[self.format][0](self)
 
     def identity(self) -> list[Any]:
-        """Size, times and other marks that tell a file from one that takes its place."""
+        """Size, times and other marks that tell a file from one that takes its place; of a store, its own."""
         if self.filesystem.type_name == "local":
             return _local_identity(self.path)
         remote = self.filesystem.handler.fs
         remote.invalidate_cache()
-        about = remote.info(self.path)
-        marks = {name: str(value) for name, value in about.items() if name.lower() in _MARKS}
-        return [about.get("size"), marks or remote.ukey(self.path)]
-
-
-_MARKS = {
-    *("mtime", "etag", "lastmodified", "last-modified", "last_modified", "updated"),
-    *("generation", "created", "modified", "md5hash", "content-md5"),
-}
-"""Under which names the stores that fsspec knows tell of a file's version."""
+        return [remote.info(self.path).get("size"), remote.ukey(self.path)]
 
 
 @contextmanager
@@ -204,10 +195,9 @@ def jobs_of(files: Sequence[DataFile], request: Request) -> Iterator[Job]:
 
 
 def _joined(jobs: list[Job]) -> Job:
-    if len(jobs) == 1:
-        return jobs[0]
-    read = lambda: chain.from_iterable(job.read() for job in jobs)  # noqa: E731
-    return Job(read, sum(job.size for job in jobs))
+    return Job(
+        lambda: chain.from_iterable(job.read() for job in jobs), sum(job.size for job in jobs)
+    )
 
 
 # -- finding -----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from calibrant.errors import invalid
 
 __all__ = [
+    "Coded",
     "Key",
     "as_objects",
+    "coded",
+    "crossed",
     "indexed",
     "normal_key",
     "place_of",
@@ -54,6 +57,42 @@ def indexed(keys: Iterable[Key]) -> tuple[NDArray[np.int64], list[Key]]:
             return place_of(key, index)
 
     return np.fromiter(map(place, keys), np.int64), list(index)
+
+
+class Coded(NamedTuple):
+    """Grouping column: each row's index among its distinct values, and these."""
+
+    codes: NDArray[np.int64]
+    values: list[Any]
+
+
+def coded(values: Iterable[Any]) -> Coded:
+    """Grouping column of any values."""
+    codes, keys = indexed((value,) for value in values)
+    return Coded(codes, [key[0] for key in keys])
+
+
+def crossed(columns: Iterable[Coded], rows: int) -> tuple[list[Key], NDArray[np.int64]]:
+    """Groups that columns make together, and each row's index among them.
+
+    Examples
+    --------
+    >>> crossed([coded("abb"), coded([1, 1, 2])], 3)
+    ([('a', 1), ('b', 1), ('b', 2)], array([0, 1, 2]))
+    """
+    keys: list[Key] = [()]
+    group = np.zeros(rows, np.int64)
+    for codes, values in columns:
+        if len(keys) == 1:
+            keys, group = [(*keys[0], value) for value in values], codes
+        elif len(values) == 1:
+            keys = [(*key, values[0]) for key in keys]
+        else:
+            pairs, group = np.unique(group * len(values) + codes, return_inverse=True)
+            keys = [
+                (*keys[pair // len(values)], values[pair % len(values)]) for pair in pairs.tolist()
+            ]
+    return keys, group
 
 
 def place_of(key: Key, index: dict[Key, int]) -> int:

@@ -21,10 +21,10 @@ from calibrant.data.classes import (
     as_class_probabilities,
 )
 from calibrant.errors import InputError, invalid, show_value
+from calibrant.io.batches import LOOP_LABELS, Batch
 from calibrant.io.request import Request
 
 __all__ = [
-    "LOOP_LABELS",
     "Piece",
     "class_matrix",
     "is_list_as_text",
@@ -33,8 +33,6 @@ __all__ = [
     "require_two_labels",
 ]
 
-LOOP_LABELS = ("uint8", "int64", "float64")
-"""Types of labels that the compiled loop reads."""
 MOST_LABELS = 6
 WORDS = {**TRUTH, "1": True, "0": False}
 
@@ -43,7 +41,9 @@ WORDS = {**TRUTH, "1": True, "0": False}
 class Piece:
     """Rows of one meaning: probabilities, outcomes, weights, and the group that they add.
 
-    `added` holds one value for all rows, or, with `added_by_row`, values of which each row has the index.
+    `added` holds one value for all rows, or, with `added_by_row`, values of which each row has the index;
+    `raw` the predictions as they are written, where each of them is a row; `rows` the rows of the batch,
+    where these are not all.
     """
 
     p: NDArray[Any]
@@ -51,6 +51,7 @@ class Piece:
     w: NDArray[Any] | None
     added: tuple[Any, ...] = ()
     added_by_row: NDArray[np.int64] | None = None
+    raw: NDArray[Any] | None = None
     rows: NDArray[np.int64] | None = None
 
 
@@ -109,27 +110,27 @@ def _same(value: Any, event: Any) -> bool:
         return False
 
 
-def pieces_of(
-    request: Request, probs: Sequence[NDArray[Any]], label: NDArray[Any], w: NDArray[Any] | None
-) -> Iterator[Piece]:
+def pieces_of(request: Request, batch: Batch) -> Iterator[Piece]:
     """Rows of a batch by the meaning of its columns of predictions."""
     if request.multiclass is not None:
-        yield from _class_pieces(request, probs, label, w)
+        yield from _class_pieces(request, batch.probs, batch.label, batch.weight)
         return
     event = request.pos_label
-    y = np.ascontiguousarray(label if event is None else _as_events(label, event))
+    y = batch.label if event is None else _as_events(batch.label, event)
+    y = np.ascontiguousarray(y)
     if y.dtype in (np.bool_, np.int8):  # a negative label becomes a large one: both are refused
         y = y.view(np.uint8)
     elif y.dtype.name not in LOOP_LABELS:
         y = y.astype(np.float64)
-    for place, raw in enumerate(probs):
+    for place, raw in enumerate(batch.probs):
         added = (request.models[place],) if request.models else ()
-        yield Piece(request.probabilities(raw), y, w, added)
+        yield Piece(request.probabilities(raw), y, batch.weight, added, raw=raw)
 
 
 def _class_pieces(
     request: Request, probs: Sequence[NDArray[Any]], label: NDArray[Any], w: NDArray[Any] | None
 ) -> Iterator[Piece]:
+    """Rows with the confidence, or with the probability of each class."""
     name = str(next(iter(request.columns.values())))
     matrix = class_matrix(probs, name, on_invalid=request.on_invalid)
     rows = as_class_probabilities(

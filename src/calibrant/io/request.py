@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from numbers import Number
@@ -175,16 +175,16 @@ class Request:
     @property
     def portable(self) -> bool:
         """The sums are a group-by that any engine can compute."""
-        plain = self.form == "probability" and not self.named_labels and not self.models
+        plain = self.form == "probability" and not self.named_labels
         return plain and self.on_probability_scale and not self.soft
 
-    def of_model(self, place: int) -> Request:
-        """Request for one of several columns of predictions."""
-        alias = self.prob_aliases[place]
-        columns = {PROB: self.columns[alias]} | {
-            name: column for name, column in self.columns.items() if not name.startswith(PROB)
-        }
-        return replace(self, columns=columns, models=())
+    def each_model(self) -> Iterator[tuple[tuple[str, ...], Request]]:
+        """Groups that a column of predictions adds, and the request for it alone."""
+        for place, alias in enumerate(self.prob_aliases):
+            columns = {PROB: self.columns[alias]} | {
+                name: column for name, column in self.columns.items() if not name.startswith(PROB)
+            }
+            yield self.models[place : place + 1], replace(self, columns=columns, models=())
 
     def selected(self) -> Request:
         """Request for what `selection` made: every column has its alias as its name."""
@@ -202,12 +202,6 @@ class Request:
                 raise InputError(
                     f"Columns of this source are given by name; got a {type(value).__name__}."
                 )
-
-    def require_no_constants(self) -> None:
-        """Refuse plain values, which engines would repeat for every row."""
-        for value in self.selection.values():
-            if is_constant(value):
-                refuse_constant(value)
 
 
 def make_request(

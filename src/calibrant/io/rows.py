@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import require
-from calibrant.data.arrays import as_array
 from calibrant.data.classes import class_names
 from calibrant.errors import InputError, show_value
-from calibrant.io.arrow import Batch, batches_of, column_of, is_column
+from calibrant.io.batches import Batch
 from calibrant.io.files import DataFile, find_files, integers_of, jobs_of, unchanged
-from calibrant.io.frames import arrow_stream, is_frame, select
+from calibrant.io.frames import as_frame, batches_of
 from calibrant.io.group_keys import as_objects
 from calibrant.io.predictions import class_matrix
-from calibrant.io.request import (
-    LABEL,
-    PROB,
-    WEIGHT,
-    Request,
-    make_request,
-    no_rows,
-    require_columns,
-)
-from calibrant.io.sums import Place
+from calibrant.io.request import Request, make_request, no_rows
 
-__all__ = ["Rows", "columns_of", "placed", "read_rows", "read_table"]
+__all__ = ["Rows", "columns_of", "read_rows", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +37,6 @@ class Rows:
         Weights.
     groups : dict
         From the name of every other column that was asked for to its values.
-    place : callable
-        From a row, counted from 0, to its row and file in the source.
     classes : list, optional
         Classes of the columns of the matrices; None where labels count them.
     """
@@ -59,7 +45,6 @@ class Rows:
     y_probs: Mapping[str, NDArray[Any]]
     sample_weight: NDArray[Any] | None
     groups: Mapping[str, NDArray[Any]]
-    place: Place
     classes: list[Any] | None = None
 
 
@@ -98,95 +83,68 @@ def read_rows(
         pos_label="" if named_labels and not multiclass else None,  # labels that are text stay text
         on_invalid=on_invalid,
     )
-    arrays, place = _read_arrays(data, request, sep)
-    y_probs: dict[str, NDArray[Any]] = {}
-    named: dict[str, tuple[Any, ...] | None] = {}
-    labels = set(arrays[LABEL].tolist()) if multiclass else set()
-    for name, own in models.items():
-        probs = [arrays[f"{PROB}_{every.index(column)}"] for column in own]
-        with placed(place):
-            y_probs[name] = (
-                class_matrix(probs, own[0], on_invalid=on_invalid) if multiclass else probs[0]
-            )
-        named[name] = class_names(own, labels) if multiclass and len(own) > 1 else None
-        first = next(iter(models))
-        if (named[name], y_probs[name].shape) != (named[first], y_probs[first].shape):
-            one, other = (named[each] or y_probs[each].shape[1] for each in (name, first))
+    labels: list[NDArray[Any]] = []
+    weights: list[NDArray[Any]] = []
+    probs: dict[str, list[NDArray[Any]]] = {name: [] for name in models}
+    groups: dict[str, list[NDArray[Any]]] = {name: [] for name in columns}
+    is_table = isinstance(data, Mapping) or as_frame(data) is not None
+    files = [] if is_table else find_files(data, separator=sep)
+    for batch in _batches(files, request) if files else batches_of(data, request):
+        labels.append(batch.label)
+        weights += [] if batch.weight is None else [batch.weight]
+        for name, own in models.items():
+            of_model = [batch.probs[every.index(column)] for column in own]
+            try:
+                matrix = (
+                    class_matrix(of_model, own[0], on_invalid=on_invalid) if multiclass else None
+                )
+            except InputError as error:
+                raise error if error.row is None else batch.placed(error) from error
+            probs[name].append(of_model[0] if matrix is None else matrix)
+        for name, (codes, values) in zip(columns, batch.groups, strict=True):
+            plain = all(type(value) is int for value in values)
+            groups[name].append((np.array(values) if plain else as_objects(values))[codes])
+    if not labels:
+        raise no_rows()
+    label = _joined(labels)
+    seen = set(label.tolist()) if multiclass else set()
+    named = {
+        k: class_names(o, seen) if multiclass and len(o) > 1 else None for k, o in models.items()
+    }
+    widths = {name: named[name] or {part.shape[1:] for part in probs[name]} for name in models}
+    first, *others = models
+    for name in others:
+        if widths[name] != widths[first]:
             raise InputError(
                 "`y_prob` must have the same classes in the same order for every model; "
-                f"{name!r} has {show_value(one)} and {first!r} has {show_value(other)}.",
+                f"{name!r} has {show_value(widths[name])} and {first!r} has {show_value(widths[first])}.",
                 argument="y_prob",
             )
     found = named[first] if classes is None else classes
-    groups = dict(zip(columns, (arrays[a] for a in request.group_aliases), strict=True))
-    listed = None if found is None else list(found)
-    return Rows(arrays[LABEL], y_probs, arrays.get(WEIGHT), groups, place, listed)
+    others_of = {name: _joined(parts) for name, parts in groups.items()}
+    if files and files[0].format == "csv":  # whose groups are text so far
+        others_of = {n: as_objects(integers_of(own.tolist())) for n, own in others_of.items()}
+    return Rows(
+        label,
+        {name: _joined(parts) for name, parts in probs.items()},
+        _joined(weights) if weights else None,
+        others_of,
+        None if found is None else list(found),
+    )
 
 
-@contextmanager
-def placed(place: Place) -> Iterator[None]:
-    """Errors that name a row of these rows with its row and file in the source."""
-    try:
-        yield
-    except InputError as error:
-        if error.row is None or error.file is not None:
-            raise
-        row, file = place(error.row)
-        raise error.at(row=row, file=file) from error
-
-
-def _read_arrays(
-    data: Any, request: Request, sep: str | None
-) -> tuple[dict[str, NDArray[Any]], Place]:
-    """All that a request asks for, by alias; and the place of each row."""
-    alone: Place = lambda row: (row, None)  # noqa: E731
-    if isinstance(data, Mapping):
-        require_columns(request.names(), data, "the data")
-        columns = request.selection.items()
-        return {alias: as_array(data[name], name) for alias, name in columns}, alone
-    if is_frame(data):
-        batches = batches_of(arrow_stream(select(data, request)), request.selected())
-        return _joined(batches, request), alone
-    files = find_files(data, separator=sep)
-
-    def batches_in() -> Iterator[Batch]:
-        return (batch for job in jobs_of(files, request) for batch in job.read())
-
+def _batches(files: Sequence[DataFile], request: Request) -> Iterator[Batch]:
     with unchanged(files):
-        arrays = _joined(batches_in(), request)
-    if files[0].format == "csv":
-        for alias in request.group_aliases:
-            arrays[alias] = as_objects(integers_of(arrays[alias].tolist()))
-    return arrays, partial(_place_in, batches_in)
+        for job in jobs_of(files, request):
+            yield from job.read()
 
 
-def _place_in(batches: Callable[[], Iterable[Batch]], row: int) -> tuple[int, str | None]:
-    """Place of a row of files: they are read again up to it, which only a refusal asks for."""
-    first = 0
-    for batch in batches():
-        if row < first + batch.rows:
-            return batch.place(row - first)
-        first += batch.rows
-    return row, None
-
-
-def _joined(batches: Iterable[Batch], request: Request) -> dict[str, NDArray[Any]]:
-    pieces: dict[str, list[NDArray[Any]]] = {alias: [] for alias in request.selection}
-    for batch in batches:
-        for alias, parts in pieces.items():
-            column = batch.columns[alias]
-            if not is_column(column):  # it stands in the path
-                parts.append(as_objects([column] * batch.rows))
-            elif alias in request.group_aliases:
-                parts.append(as_objects(column.to_pylist()))
-            else:
-                parts.append(column_of(alias, column, request))
-    if not pieces[LABEL]:
-        raise no_rows()
-    for alias, parts in pieces.items():
-        if len({part.dtype.kind in "biuf" for part in parts}) > 1:
-            pieces[alias] = [part.astype(object) for part in parts]
-    return {alias: np.concatenate(parts) for alias, parts in pieces.items()}
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    if len({part.dtype.kind in "biuf" for part in parts}) > 1:
+        parts = [part.astype(object) for part in parts]
+    if len({part.shape[1:] for part in parts}) > 1:
+        raise InputError("`y_prob` must hold lists of one length.", argument="y_prob")
+    return np.concatenate(parts)
 
 
 # -- tables ------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ import os
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Unpack, cast
 
@@ -31,7 +32,6 @@ from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import CalibrantError, CalibrantWarning, InputError, show_value
-from calibrant.io.arrow import batches_of, named_labels, sums_of_batches
 from calibrant.io.checkpoint import Checkpoint
 from calibrant.io.files import (
     DataFile,
@@ -43,19 +43,15 @@ from calibrant.io.files import (
     unchanged,
 )
 from calibrant.io.frames import (
-    arrow_stream,
+    as_frame,
+    batches_of,
     engine_of,
-    first_values,
-    is_frame,
-    is_in_memory,
-    select,
-    sums_of_dict,
-    sums_of_frame,
-    sums_of_slices,
+    source_of,
+    sums_of_lazy,
 )
 from calibrant.io.progress import Progress
-from calibrant.io.request import FILE, LABEL, Request, make_request
-from calibrant.io.sums import DenseSums, GroupedSums, GroupTotal, add_part, as_result
+from calibrant.io.request import FILE, Request, make_request
+from calibrant.io.sums import Sums, Total, as_result, sums_of
 
 __all__ = [
     "ClassSketches",
@@ -70,7 +66,6 @@ FILE_ALIAS = "__calibrant_file"
 CHECKPOINT_SECONDS = 15.0
 GROUPED_THREADS = 2
 """Threads that sum rows by group: to add up what they give takes one thread as long."""
-Part = DenseSums | GroupedSums
 
 
 class ReadingOptions(InputOptions, total=False):
@@ -233,77 +228,44 @@ def _as_paths(source: Any) -> Any:
     return [*first, *source] if _is_path(first) else chain(first, source)
 
 
-def _with_class_names(request: Request, labels: set[Any]) -> Request:
-    """Request with the classes of the columns of class probabilities, by the labels of the first rows."""
-    columns = [str(request.columns[alias]) for alias in request.prob_aliases]
-    return replace(request, class_names=class_names(columns, labels))
-
-
 # -- tables ------------------------------------------------------------------------------------
 
 
 def _scan_table(source: Any, request: Request) -> Sketch | Sketches:
-    columns = [request.columns[alias] for alias in request.prob_aliases]
-    if request.multiclass is not None and request.class_names is None and len(columns) > 1:
-        # Of a source whose first rows cannot be looked at before, only names that are numbers are known.
-        label = request.columns[LABEL]
-        known = isinstance(label, str) and (isinstance(source, Mapping) or is_frame(source))
-        if known or all(isinstance(column, str) for column in columns):
-            labels = set(first_values(source, request)) if known else set()
-            request = _with_class_names(request, labels)
-    total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
+    source = source_of(source)
+    engine = engine_of(source)
+    parts: Iterable[Sums]
     try:
-        for part in _parts(source, request):
-            add_part(total, part)
+        if engine in ("dask", "ray") or (engine == "pyspark" and not request.portable):
+            from calibrant.io import distributed
+
+            labels = partial(distributed.first_labels, engine, source, request)
+            request = _with_class_names(request, labels)
+            parts = distributed.sums_of(engine, source, request)
+        elif request.portable and hasattr(as_frame(source), "collect"):
+            parts = sums_of_lazy(source, request)
+        else:
+            batches = batches_of(source, request)
+            first = list(islice(batches, 1))
+            request = _with_class_names(request, first[0].label.tolist if first else list)
+            parts = sums_of(chain(first, batches), request)
+        total = Total(request)
+        for part in parts:
+            total.add(part)
     except UnicodeError as error:
         raise InputError(
             f"Text must be such as UTF-8 can hold; this is not: {show_value(str(error))}.",
             hint="Replace lone surrogates first.",
         ) from error
-    return as_result(request, total)
+    return as_result(total)
 
 
-def _parts(source: Any, request: Request, *, is_batch: bool = False) -> Iterable[Part]:
-    """Sums of a table, or of each batch of an iterator, by the engine that holds it."""
-    source = source.to_native() if engine_of(source) == "narwhals" else source
-    engine = engine_of(source)
-    frame = not isinstance(source, Mapping) and is_frame(source)
-    if request.models and frame and not is_in_memory(source):
-        for place, model in enumerate(request.models):  # a group-by for each
-            for part in _parts(source, request.of_model(place)):
-                grouped = part.grouped(()) if isinstance(part, DenseSums) else part
-                yield replace(grouped, keys=[(model, *key) for key in grouped.keys])
-    elif engine in ("dask", "ray") or (engine == "pyspark" and not request.portable):
-        from calibrant.io import distributed
-
-        yield from distributed.sums_of(engine, source, request)
-    elif isinstance(source, Mapping):
-        yield from sums_of_dict(source, request)
-    elif frame and request.portable and engine != "pyarrow":
-        yield from sums_of_frame(source, request)
-    elif frame and engine == "polars":
-        yield from sums_of_slices(select(source, request), request)
-    elif frame:
-        batches = batches_of(arrow_stream(select(source, request)), request.selected())
-        yield from sums_of_batches(batches, request.selected())
-    elif hasattr(source, "__arrow_c_stream__") or engine == "pyarrow":
-        request.require_no_constants()
-        yield from sums_of_batches(batches_of(source, request), request)
-    elif isinstance(source, Iterable) and not isinstance(source, np.ndarray) and not is_batch:
-        for batch in source:
-            yield from _parts(batch, request, is_batch=True)
-    else:
-        what = "frames, record batches or dicts of arrays" if is_batch else "a frame or files"
-        hint = (
-            "Of groups, scan the frame itself, with `by`."
-            if is_batch
-            else ("For arrays, use Sketch.from_arrays(y_true, y_prob).")
-        )
-        raise InputError(
-            f"`data` must be {what}, or an iterator over these; got a {type(source).__name__}.",
-            argument="data",
-            hint=hint,
-        )
+def _with_class_names(request: Request, labels: Callable[[], Iterable[Any]]) -> Request:
+    """Request with the classes of the columns of class probabilities, by the labels of the first rows."""
+    columns = [str(request.columns[alias]) for alias in request.prob_aliases]
+    if request.multiclass is None or request.class_names is not None or len(columns) == 1:
+        return request
+    return replace(request, class_names=class_names(columns, set(labels())))
 
 
 # -- files -------------------------------------------------------------------------------------
@@ -329,49 +291,47 @@ def _scan_files(
         files = [
             replace(file, partitions={**file.partitions, FILE_ALIAS: name}) for file, name in named
         ]
-    settled = request.multiclass is None or request.class_names is not None
-    if not settled and len(request.prob_aliases) > 1:
-        first = next(iter(next(jobs_of(files[:1], request)).read()))
-        request = _with_class_names(request, set(named_labels(first.columns[LABEL]).tolist()))
-    total: DenseSums | GroupTotal = GroupTotal(request) if request.by else DenseSums(request)
+    if request.multiclass is not None:
+        first = next(next(jobs_of(files[:1], request)).read())
+        request = _with_class_names(request, first.label.tolist)
+    total = Total(request)
     note = None if checkpoint is None else Checkpoint(checkpoint, request, files)
     with unchanged(files):
-        done = _sum(files, request, total, note, threads, progress)
-    if isinstance(total, GroupTotal):
-        total.require_one_type()
+        done = _add_files(files, total, note, threads, progress)
+    total.require_one_type()
     if note and note.done != done:
         try:
             note.save(done, total)
         except CalibrantError as error:  # the result is there all the same
             warnings.warn(CalibrantWarning(str(error)), stacklevel=3)
-    if isinstance(total, GroupTotal) and files[0].format == "csv":
+    if request.by and files[0].format == "csv":
         _read_numbers(total)
-    return as_result(request, total)
+    return as_result(total)
 
 
-def _sum(
+def _add_files(
     files: list[DataFile],
-    request: Request,
-    total: DenseSums | GroupTotal,
+    total: Total,
     note: Checkpoint | None,
     threads: int,
     progress: bool | None,
 ) -> int:
     """Add all jobs to the total, from where the checkpoint stands; how many there are."""
+    request = total.request
     done = note.load(total) if note else 0
     bar = Progress(sum(file.size for file in files), show=progress)
     threads = min(threads, GROUPED_THREADS) if request.by else threads
     saved = time.monotonic()
     complete = True  # the total is that of the jobs that are done: one may be half added
 
-    def read(job: Job) -> list[Part]:
-        return list(sums_of_batches(job.read(), request))
+    def read(job: Job) -> list[Sums]:
+        return list(sums_of(job.read(), request))
 
     try:
         for parts in _in_order(jobs_of(files, request), done, read, threads, bar):
             complete = False
             for part in parts:
-                add_part(total, part)
+                total.add(part)
             done += 1
             complete = True
             if note and time.monotonic() - saved >= CHECKPOINT_SECONDS:
@@ -388,15 +348,14 @@ def _sum(
 
 def _in_order(
     jobs: Iterator[Job], skip: int, read: Any, threads: int, bar: Progress
-) -> Iterator[list[Part]]:
+) -> Iterator[list[Sums]]:
     """Results of the jobs, one after the other; only a few are under way at any time."""
-    waiting: deque[tuple[Job, Future[list[Part]]]] = deque()
+    waiting: deque[tuple[Job, Future[list[Sums]]]] = deque()
 
-    def finish() -> list[Part]:
+    def finish() -> list[Sums]:
         job, future = waiting.popleft()
         parts = future.result()
-        counts = (p.counts if isinstance(p, DenseSums) else p.sums[0] for p in parts)
-        bar.advance(job.size, sum(int(each.sum()) for each in counts))
+        bar.advance(job.size, sum(int(part.sums[0].sum()) for part in parts if part.sums))
         return parts
 
     with ThreadPoolExecutor(max_workers=threads) as pool:
@@ -415,7 +374,7 @@ def _in_order(
                 future.cancel()
 
 
-def _read_numbers(total: GroupTotal) -> None:
+def _read_numbers(total: Total) -> None:
     """Read groups of a CSV, which are text so far, as integers where a column holds nothing else."""
     columns = list(zip(*total.index, strict=True))
     of_file = [*total.request.added, *total.request.groups.values()]

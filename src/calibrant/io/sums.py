@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,37 +15,30 @@ from calibrant.data.rows import LEAST_TOTAL_WEIGHT, REASONS, Rows, refusal
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError, InvalidRows, TooFewRows, show_value
-from calibrant.io.group_keys import Key, place_of, sort_key
+from calibrant.io.batches import Batch
+from calibrant.io.group_keys import Key, crossed, place_of, sort_key
 from calibrant.io.predictions import Piece, labels_of, pieces_of, require_two_labels
 from calibrant.io.request import Request, no_rows
 
 __all__ = [
     "SUM_NAMES",
-    "DenseSums",
-    "GroupTotal",
-    "GroupedSums",
     "Notes",
-    "Place",
-    "RowBatch",
-    "add_part",
+    "Sums",
+    "Total",
     "as_result",
     "invalid_rows",
     "merged",
     "require_weight",
     "sorted_groups",
-    "sums_of_rows",
+    "sums_of",
 ]
 
 Integers = NDArray[np.int64]
 SUM_NAMES = ("count", "offset", "weight", "squared_weight", "weighted_offset")
 """Names of the columns of sums, where they are a table; without weights, the first two."""
-MOST_TABLES = 256
-"""Models with a table of all cells each, 2 MB; of more, only the cells that have rows are kept."""
-FEWEST_WAITING = 1 << 21
-"""Entries that may wait to be merged, about 50 MB."""
-
-Place = Callable[[int], tuple[int, str | None]]
-"""Row of a source and its file, from a row of a batch."""
+TABLE_ROWS = 1 << 14
+"""Rows of one group for which a table of all cells, 2 MB, is quicker than sorting them."""
+MOST_TABLES = 32
 
 
 @dataclass
@@ -60,41 +53,9 @@ class Notes:
         self.refused = self.refused or other.refused
         self.labels.update(other.labels)
 
-    def refuse(self, rows: Rows, codes: NDArray[np.int8], place: Place) -> None:
-        """Note the first row that breaks a rule, unless one is noted."""
-        row = int(np.argmax(codes >= 0))
-        if self.refused is None and codes[row] >= 0:
-            number, file = place(row)
-            error = refusal(rows, row, REASONS[codes[row]])
-            self.refused = error.at(row=number, file=file)
-
 
 @dataclass(frozen=True)
-class RowBatch:
-    """Rows that were read together, as arrays.
-
-    Attributes
-    ----------
-    probs : list of arrays
-        The columns of predictions, as they are written.
-    label, weight : array
-        Missing values are NaN or None.
-    keys, group
-        The groups, and each row's index among them; None where there are none.
-    place : callable
-        From a row of the batch to its row and file in the source.
-    """
-
-    probs: Sequence[NDArray[Any]]
-    label: NDArray[Any]
-    weight: NDArray[Any] | None
-    keys: Sequence[Key] | None = None
-    group: Integers | None = None
-    place: Place = lambda row: (row, None)
-
-
-@dataclass(frozen=True)
-class GroupedSums:
+class Sums:
     """Sums of some rows: sorted by group, then by slot.
 
     Attributes
@@ -114,137 +75,113 @@ class GroupedSums:
     notes: Notes = field(default_factory=Notes)
 
 
-class DenseSums:
-    """Sums of rows without groups: one entry for every slot. Adding one to another is exact."""
+class _Table:
+    """Sums of the rows of one group, with an entry for every slot."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.counts = np.zeros(request.slots, dtype=np.int64)
-        self.offsets = np.zeros(request.slots, dtype=np.int64)
-        self.floats = tuple(np.zeros(request.slots) for _ in range(3 * request.fractional))
+        kinds = (np.int64, np.int64, *(np.float64,) * (3 * request.fractional))
+        self.columns = tuple(np.zeros(request.slots, kind) for kind in kinds)
         self.notes = Notes()
 
-    def __iadd__(self, other: DenseSums) -> DenseSums:
-        for mine, theirs in zip(self.columns, other.columns, strict=True):
-            mine += theirs
-        self.notes.add(other.notes)
-        return self
-
-    @property
-    def columns(self) -> tuple[NDArray[Any], ...]:
-        """Counts, offsets and, with weights, the three sums of floats."""
-        return (self.counts, self.offsets, *self.floats)
-
-    def add_rows(
-        self,
-        p: NDArray[Any],
-        y: NDArray[Any],
-        w: NDArray[Any] | None,
-        place: Place = lambda row: (row, None),
-        raw: NDArray[Any] | None = None,
-    ) -> None:
-        """Add rows; those that break a rule are counted by reason, and the first of each is noted.
-
-        `p` is float32 or float64; missing values are NaN. `raw` are the predictions as they were written.
-        """
+    def add(self, batch: Batch, piece: Piece) -> None:
+        """Add rows; those that break a rule are counted by reason, and the first of them is noted."""
+        p, y, w, request = piece.p, piece.y, piece.w, self.request
         start = 0
-        if w is None and self.request.on_probability_scale and not self.request.soft:
+        if request.on_probability_scale and not request.fractional:
             start = self._fill_counts(p, y)
             if start < 0:
                 return
-        rows = Rows(p[start:], y[start:], w, soft=self.request.soft)
+        rows = Rows(p[start:], y[start:], w, soft=request.soft)
         codes = rows.reason_codes()
-        written = _as_written(self.request, p if raw is None else raw, y, w)
-        all_codes = np.concatenate([np.full(start, -1, np.int8), codes]) if start else codes
-        self.notes.refuse(written, all_codes, place)
-        kept = rows.select(codes < 0) if np.any(codes >= 0) else rows
-        cells = self.request.cell_slots
-        self.counts[cells:] += np.bincount(codes[codes >= 0], minlength=self.request.slots - cells)
-        if kept.n:
-            self._fill(kept)
-
-    def grouped(self, key: Key) -> GroupedSums:
-        """Non-empty slots, as those of one group."""
-        used = self.counts > 0
-        if self.request.soft:
-            used |= self.floats[0] > 0  # a soft row weighs under both labels
-        places = np.flatnonzero(used)
-        sums = tuple(column[places] for column in self.columns)
-        return GroupedSums([key], places, sums, self.notes)
-
-    def _fill(self, kept: Rows) -> None:
+        kept = rows
+        if np.any(codes >= 0):
+            _note(self.notes, request, batch, piece, start + int(np.argmax(codes >= 0)))
+            kept = rows.select(codes < 0)
+            reasons = np.bincount(codes[codes >= 0], minlength=len(REASONS))
+            self.columns[0][request.cell_slots :] += reasons
+        if not kept.n:
+            return
         p, y = kept.raw_prob, kept.raw_label
-        if not self.request.on_probability_scale:
-            p = self.request.scale.locate(p.astype(np.float64, copy=False))
-        if not kept.fractional:
+        if not request.on_probability_scale:
+            p = request.scale.locate(p.astype(np.float64, copy=False))
+        if not request.fractional:
             self._fill_counts(np.ascontiguousarray(p), np.ascontiguousarray(y))
             return
         weight = np.ones(kept.n) if kept.raw_weight is None else kept.raw_weight
         p, y, w = (np.ascontiguousarray(x, dtype=np.float64) for x in (p, y, weight))
-        fill_weights(p, y, w, self.request.log2_nodes, *map(self._table, self.columns))
+        fill_weights(p, y, w, request.log2_nodes, *map(self._cells, self.columns))
 
     def _fill_counts(self, p: NDArray[Any], y: NDArray[Any]) -> int:
         """Add the rows up to the first that breaks a rule; its index, or -1."""
-        tables = self._table(self.counts), self._table(self.offsets)
-        return fill_counts(p, y, self.request.log2_nodes, *tables)
+        counts, offsets = map(self._cells, self.columns[:2])
+        return fill_counts(p, y, self.request.log2_nodes, counts, offsets)
 
-    def _table(self, column: NDArray[Any]) -> NDArray[Any]:
+    def _cells(self, column: NDArray[Any]) -> NDArray[Any]:
         return column[: self.request.cell_slots].reshape(-1, 2)
+
+    def sums(self, key: Key) -> Sums:
+        """Sums of the slots that are not empty."""
+        used = self.columns[0] > 0
+        if self.request.soft:
+            used |= self.columns[2] > 0  # a soft row weighs under both labels
+        places = np.flatnonzero(used)
+        return Sums([key], places, tuple(column[places] for column in self.columns), self.notes)
 
 
 # -- rows into sums ----------------------------------------------------------------------------
 
 
-def sums_of_rows(
-    request: Request, batch: RowBatch, dense: dict[Key, DenseSums]
-) -> list[GroupedSums]:
-    """Add a batch of rows to `dense`, or give their sums by group."""
-    parts: list[GroupedSums] = []
-    try:
-        pieces = pieces_of(request, batch.probs, batch.label, batch.weight)
-        for number, piece in enumerate(pieces):
-            raw = batch.probs[number] if request.multiclass is None else None
-            is_group = batch.group is not None or piece.added_by_row is not None
-            if is_group or len(request.models) > MOST_TABLES:
-                parts.append(_sums_by_group(request, batch, piece, raw))
-                continue
-            if piece.added not in dense:
-                dense[piece.added] = DenseSums(request)
-            place = _place_in(batch, piece)
-            dense[piece.added].add_rows(piece.p, piece.y, piece.w, place, raw)
-    except InputError as error:  # of the matrix of classes, which is checked as a whole
-        if error.row is None:
-            raise
-        row, file = batch.place(error.row)
-        raise error.at(row=row, file=file) from None
-    if request.pos_label is not None:
-        notes = next(iter(dense.values())).notes if dense else parts[0].notes
-        notes.labels.update(dict.fromkeys(labels_of(batch.label)))
-    return parts
+def sums_of(batches: Iterable[Batch], request: Request) -> Iterator[Sums]:
+    """Sums of batches of rows, in order; many rows of one group are summed over all batches."""
+    tables: dict[Key, _Table] = {}
+
+    def filled() -> Iterator[Sums]:
+        while tables:
+            key = next(iter(tables))
+            yield tables.pop(key).sums(key)
+
+    for batch in batches:
+        if not batch.label.size:
+            continue
+        keys, group = crossed(batch.groups, batch.label.size)
+        try:
+            for piece in pieces_of(request, batch):
+                key = (*piece.added, *keys[0])
+                if len(keys) > 1 or piece.added_by_row is not None or piece.p.size < TABLE_ROWS:
+                    yield from filled()
+                    yield _sums_by_group(request, batch, piece, keys, group)
+                    continue
+                if key not in tables and len(tables) == MOST_TABLES:
+                    yield from filled()
+                tables.setdefault(key, _Table(request)).add(batch, piece)
+        except InputError as error:  # of the matrix of classes, which is checked as a whole
+            raise error if error.row is None else batch.placed(error) from None
+        if request.pos_label is not None:
+            labels = dict.fromkeys(labels_of(batch.label))
+            yield Sums([], np.empty(0, np.int64), (), Notes(labels=labels))
+    yield from filled()
 
 
-def _place_in(batch: RowBatch, piece: Piece) -> Place:
-    """Places of the rows of a piece, which may be some of those of its batch."""
-    rows = piece.rows
-    return batch.place if rows is None else lambda row: batch.place(int(rows[row]))
-
-
-def _as_written(
-    request: Request, raw: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None
-) -> Rows:
-    """Rows as an error should show them: predictions in the form in which they came."""
-    form = "probability" if request.multiclass else request.form
-    return Rows(raw, y, w, form=form, soft=request.soft)
+def _note(notes: Notes, request: Request, batch: Batch, piece: Piece, row: int) -> None:
+    """Note a row that breaks a rule, unless an earlier one is noted, with predictions as they came."""
+    if notes.refused is None:
+        form = "probability" if piece.raw is None else request.form
+        raw = piece.p if piece.raw is None else piece.raw
+        rows = Rows(raw, piece.y, piece.w, form=form, soft=request.soft)
+        checked = Rows(piece.p, piece.y, piece.w, soft=request.soft)
+        code = checked.reason_codes(slice(row, row + 1))[0]
+        error = refusal(rows, row, REASONS[code])
+        number = row if piece.rows is None else int(piece.rows[row])
+        notes.refused = batch.placed(error.at(row=number))
 
 
 def _sums_by_group(
-    request: Request, batch: RowBatch, piece: Piece, raw: NDArray[Any] | None
-) -> GroupedSums:
+    request: Request, batch: Batch, piece: Piece, keys: Sequence[Key], group: Integers
+) -> Sums:
     """Sums of rows in groups: those of the batch, after those that the columns of predictions add."""
     p, y, w = piece.p, piece.y, piece.w
-    keys: Sequence[Key] = batch.keys if batch.keys is not None else [()]
-    group = batch.group if batch.group is not None else np.zeros(p.size, np.int64)
-    if piece.rows is not None and batch.group is not None:
+    if piece.rows is not None:
         group = group[piece.rows]
     if piece.added_by_row is not None:
         group = piece.added_by_row * len(keys) + group
@@ -256,10 +193,9 @@ def _sums_by_group(
     notes = Notes()
     slot, offset, codes = _slots(request, p, y, w)
     if np.any(codes >= 0):
-        written = _as_written(request, p if raw is None else raw, y, w)
-        notes.refuse(written, codes, _place_in(batch, piece))
+        _note(notes, request, batch, piece, int(np.argmax(codes >= 0)))
     places, sums = _summed_slots(request, len(keys), group, slot, offset, y, w)
-    return GroupedSums(keys, places, sums, notes)
+    return Sums(keys, places, sums, notes)
 
 
 def _slots(
@@ -349,7 +285,7 @@ def _summed(index: Integers, values: NDArray[Any], size: int) -> NDArray[Any]:
 # -- sums into a total -------------------------------------------------------------------------
 
 
-class GroupTotal:
+class Total:
     """Sums by group, added up batch by batch.
 
     Sums at places that are known are added there; new places wait until there are many. So the total is a
@@ -366,7 +302,7 @@ class GroupTotal:
         self._waiting: list[tuple[Integers, tuple[NDArray[Any], ...]]] = []
         self._waits = 0
 
-    def add(self, part: GroupedSums) -> None:
+    def add(self, part: Sums) -> None:
         """Add the sums of one batch."""
         self.notes.add(part.notes)
         if not part.places.size:
@@ -384,7 +320,7 @@ class GroupTotal:
             places, sums = places[~known], tuple(values[~known] for values in sums)
         self._waiting.append((places, sums))
         self._waits += places.size
-        if self._waits > max(FEWEST_WAITING, self._places.size // 4):
+        if self._waits > self._places.size // 4:
             self._merge()
 
     def _merge(self) -> None:
@@ -421,36 +357,21 @@ class GroupTotal:
         return self._places, self._sums
 
 
-def add_part(total: DenseSums | GroupTotal, part: DenseSums | GroupedSums) -> None:
-    """Add the sums of one batch, with or without groups, to either kind of total."""
-    if isinstance(total, GroupTotal):
-        total.add(part.grouped(()) if isinstance(part, DenseSums) else part)
-    elif isinstance(part, DenseSums):
-        total += part
-    else:
-        total.notes.add(part.notes)
-        for column, values in zip(total.columns, part.sums, strict=bool(part.places.size)):
-            np.add.at(column, part.places, values)
-
-
-def merged(parts: Iterable[DenseSums | GroupedSums], request: Request) -> GroupedSums:
+def merged(parts: Iterable[Sums], request: Request) -> Sums:
     """Several sums as one."""
-    total = GroupTotal(request)
+    total = Total(request)
     for part in parts:
-        add_part(total, part)
+        total.add(part)
     places, sums = total.merge()
-    return GroupedSums(list(total.index), places, tuple(sums), total.notes)
+    return Sums(list(total.index), places, tuple(sums), total.notes)
 
 
 # -- the total into sketches -------------------------------------------------------------------
 
 
-def as_result(request: Request, total: DenseSums | GroupTotal) -> Sketch | Sketches:
+def as_result(total: Total) -> Sketch | Sketches:
     """Sketch of a total, or the sketches by group, with refused rows counted or raised."""
-    if isinstance(total, DenseSums):
-        alone = GroupTotal(request)
-        alone.add(total.grouped(()))
-        total = alone
+    request = total.request
     places, sums = total.merge()
     if not places.size:
         raise no_rows()

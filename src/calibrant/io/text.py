@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from calibrant._files import json_of
 from calibrant._optional import require
 from calibrant.errors import InputError, show_value
-from calibrant.io.arrow import Batch
+from calibrant.io.arrow import batch_of_arrow
+from calibrant.io.batches import Batch
 from calibrant.io.files import LONGEST_LINE, DataFile, Job, damaged_file, file_format, layout
 from calibrant.io.predictions import is_list_as_text
 from calibrant.io.request import LABEL, PROB, WEIGHT, Request, numberless
@@ -109,7 +110,8 @@ class _TextFile:
             except InputError as error:
                 row = None if error.row is None else rows_before(number) + error.row
                 raise error.at(row=row) from error
-            yield Batch({**columns, **constants}, partial(rows_before, number), self.file.path)
+            first = partial(rows_before, number)
+            yield batch_of_arrow({**columns, **constants}, request, first, self.file.path)
 
         for number, block in enumerate(self.blocks()):
             yield Job(partial(read, block, number), len(block))
@@ -247,39 +249,41 @@ class CsvFile(_TextFile):
                 delimiter=self.delimiter, newlines_in_values=b'"' in block
             ),
             convert_options=self.csv.ConvertOptions(
-                column_types=types, include_columns=list(types), decimal_point=decimal
+                column_types=types,
+                include_columns=list(dict.fromkeys(self.columns.values())),
+                decimal_point=decimal,
             ),
         )
 
     def rows_in(self, block: bytes) -> int:
         """Number of rows of a block."""
-        wanted = next(iter(self.columns.values()))
-        return int(self._table(block, {wanted: self.pyarrow.binary()}).num_rows)
+        binary = dict.fromkeys(self.columns.values(), self.pyarrow.binary())
+        return int(self._table(block, binary).num_rows)
 
     def parser(self, request: Request) -> Callable[[bytes], Columns]:
         """Function that reads a block as columns by alias."""
-        aliases = self.columns
-        numbers = [a for a in aliases if a.startswith(PROB) or a == WEIGHT]
+        columns = self.columns
+        numbers = [a for a in columns if a.startswith(PROB) or a == WEIGHT]
         if request.multiclass is not None:  # lists, written as text
             numbers = [a for a in numbers if not any(map(is_list_as_text, self._cells(a)))]
         decimal = self._decimal(cell for alias in numbers for cell in self._cells(alias))
-        kinds = dict.fromkeys(aliases.values(), self.pyarrow.string())
-        kinds |= {aliases[alias]: self.pyarrow.float64() for alias in numbers}
-        if not request.named_labels:
+        texts = dict.fromkeys(columns.values(), self.pyarrow.string())
+        kinds = texts | {columns[alias]: self.pyarrow.float64() for alias in numbers}
+        if request.named_labels:  # Arrow tells numbers, truth values and text apart
+            del texts[columns[LABEL]], kinds[columns[LABEL]]
+        else:
             numbers.append(LABEL)
             words = any(cell.lower() in TRUTH for cell in self._cells(LABEL))
-            kinds[aliases[LABEL]] = self.pyarrow.bool_() if words else self.pyarrow.float64()
+            kinds[columns[LABEL]] = self.pyarrow.bool_() if words else self.pyarrow.float64()
 
         def parse(block: bytes) -> Columns:
             try:
                 table = self._table(block, kinds, decimal)
-                columns = {alias: table[name] for alias, name in aliases.items()}
+                found = {alias: table[name] for alias, name in columns.items()}
             except self.pyarrow.ArrowInvalid:
-                columns = self._by_cell(block, numbers, request, decimal)
-            for alias in aliases.keys() - set(numbers):
-                as_read = self._as_labels if alias == LABEL else self._filled
-                columns[alias] = as_read(columns[alias])
-            return columns
+                found = self._by_cell(block, texts, numbers, request, decimal)
+            others = columns.keys() - set(numbers)
+            return found | {alias: self._filled(found[alias]) for alias in others}
 
         return parse
 
@@ -296,11 +300,16 @@ class CsvFile(_TextFile):
         return "," if is_comma else "."
 
     def _by_cell(
-        self, block: bytes, numbers: Iterable[str], request: Request, decimal: str
+        self,
+        block: bytes,
+        texts: Mapping[str, Any],
+        numbers: Iterable[str],
+        request: Request,
+        decimal: str,
     ) -> dict[str, Any]:
         """Columns by alias, where numbers are read cell by cell."""
         try:
-            table = self._table(block, dict.fromkeys(self.columns.values(), self.pyarrow.string()))
+            table = self._table(block, texts)
         except self.pyarrow.ArrowInvalid as error:
             named = re.search(r"Row #([0-9]{1,18}):? ?", str(error))
             text = str(error) if named is None else str(error).replace(named[0], "")
@@ -318,21 +327,16 @@ class CsvFile(_TextFile):
 
     def _filled(self, column: Any) -> Any:
         """Text in which an empty cell is missing, and nothing else is: "NA" may be a country."""
+        if str(column.type).startswith(("date", "time")):
+            column = column.cast("string")
+        if str(column.type) != "string":
+            return column
         compute = require("pyarrow.compute", caller="scan of CSV")
         # A scalar to compare with would import pandas.
         filled = compute.binary_length(column).cast("bool")
         if compute.all(filled).as_py():
             return column
         return compute.if_else(filled, column, self.pyarrow.nulls(len(column), column.type))
-
-    def _as_labels(self, column: Any) -> Any:
-        """Labels as what they are written as: numbers, truth values, or text."""
-        values = [_label(value) for value in column.to_pylist()]
-        kinds = {type(value) for value in values if value is not None}
-        if not kinds <= {float, bool}:
-            return self._filled(column)
-        both = len(kinds) == 2
-        return self.pyarrow.array([float(v) if both and v is not None else v for v in values])
 
     def table(self) -> Any:
         """All columns and rows as an Arrow table."""
@@ -348,20 +352,7 @@ class CsvFile(_TextFile):
             )
 
 
-def _label(text: str | None) -> Any:
-    if text is None or text in ("", "NA", "nan", "NaN", "null", "NULL", "N/A"):
-        return None
-    if text.lower() in TRUTH:
-        return bool(TRUTH[text.lower()])
-    try:
-        return float(text) if text.isascii() else text
-    except ValueError:
-        return text
-
-
 # -- JSON lines --------------------------------------------------------------------------------
-
-_KIND_OF = {bool: "bool", int: "int64", float: "float64", str: "string"}
 
 
 @file_format("jsonl", ".jsonl", ".ndjson")
@@ -440,9 +431,10 @@ class JsonLinesFile(_TextFile):
                 return self.pyarrow.string()
         if alias.startswith(PROB) or alias == WEIGHT:
             return self.pyarrow.float64()
-        if len(seen) != 1 or not seen <= _KIND_OF.keys():
+        try:
+            return self.pyarrow.infer_type(values) if values else None
+        except self.pyarrow.ArrowException:
             return None
-        return self.pyarrow.type_for_alias(_KIND_OF[seen.pop()])
 
     def _by_line(self, block: bytes, request: Request) -> dict[str, Any]:
         """Columns by Python's reader, which knows NaN and Infinity, and the row of an error."""
