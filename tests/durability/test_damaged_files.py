@@ -21,7 +21,6 @@ import calibrant as cal
 from calibrant import datasets
 from calibrant.io import answer_logs, files, text
 from calibrant.io import rows as io_rows
-from calibrant.io import scan as scanning
 from calibrant.io.answers import read_answers
 from calibrant.io.files import find_files
 from calibrant.io.sums import Total
