@@ -359,7 +359,7 @@ def in_memory(frame: Any) -> Any:
 
 
 def _decoded(native: Any, request: Request) -> Any:
-    """Frame of pandas whose columns that are coded by a dictionary hold plain values."""
+    """Frame of pandas with plain values in columns that are coded by a dictionary, or have no values."""
     if engine_of(native) not in ("pandas", "modin"):
         return native
     for alias, name in request.selection.items():
@@ -368,8 +368,10 @@ def _decoded(native: Any, request: Request) -> Any:
         kind, plain = native.dtypes[name], None
         if str(kind).startswith("dictionary"):
             plain = type(kind)(kind.pyarrow_dtype.value_type)
-        elif alias in request.columns and str(kind) == "category":
-            plain = "float64" if kind.categories.dtype.kind in "biuf" else None
+        elif alias in request.columns:
+            codes = str(kind) == "category" and kind.categories.dtype.kind in "biuf"
+            is_empty = str(kind) == "object" and native[name].isna().all()
+            plain = "float64" if codes or is_empty else None
         if plain is not None:
             native = native.assign(**{name: native[name].astype(plain)})
     return native
