@@ -93,6 +93,17 @@ def test_soft_labels(engine, weighted):
         assert_same(found[key], expected, exact=False)
 
 
+@pytest.mark.parametrize("scale", ["probability", "logit"])
+def test_several_models_are_groups(engine, scale):
+    rng = np.random.default_rng(4)
+    columns = {name: rng.random(200).tolist() for name in "pq"}
+    columns["y"] = rng.integers(0, 2, 200).tolist()
+    found = cal.scan(engine(columns), y_true="y", y_prob=["q", "p"], scale=scale)
+    assert list(found) == ["q", "p"]
+    for name, sketch in found.items():
+        assert_same(sketch, cal.Sketch.from_arrays(columns["y"], columns[name], scale=scale))
+
+
 WITHOUT_EXPRESSIONS = {
     *("arrow reader", "dict of arrays", "parquet folder", "csv"),
     *("json lines", "arrow file", "ray", "ray of pandas"),

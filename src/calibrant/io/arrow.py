@@ -16,7 +16,14 @@ from calibrant.io.batches import LOOP_LABELS, Batch
 from calibrant.io.group_keys import Coded, as_objects, coded
 from calibrant.io.request import LABEL, PROB, WEIGHT, Request, require_columns, require_kinds
 
-__all__ = ["as_numpy", "batch_of_arrow", "batches_of_stream", "require_types", "validated"]
+__all__ = [
+    "as_numpy",
+    "batch_of_arrow",
+    "batches_of_stream",
+    "coded_column",
+    "require_types",
+    "validated",
+]
 
 LARGEST_BATCH = 1 << 20
 
@@ -69,7 +76,7 @@ def batch_of_arrow(
     probs = [arrays[alias] for alias in request.prob_aliases]
     label = arrays[LABEL]
     groups = [
-        _coded(column)
+        coded_column(column)
         if hasattr(column := columns[alias], "dictionary_encode")
         else Coded(np.zeros(label.size, np.int64), [column])
         for alias in request.group_aliases
@@ -136,7 +143,7 @@ def _named_labels(column: Any) -> NDArray[Any]:
     return as_objects(column.to_pylist())
 
 
-def _coded(column: Any) -> Coded:
+def coded_column(column: Any) -> Coded:
     """Grouping column, coded by Arrow."""
     column = _whole(column)
     if hasattr(column, "storage"):  # a type of others', such as Ray's for the objects of pandas

@@ -29,14 +29,13 @@ from calibrant._optional import require
 from calibrant.errors import InputError, invalid
 from calibrant.io import files as data_files
 from calibrant.io import text
-from calibrant.io.arrow import as_numpy
 from calibrant.io.request import Request
-from calibrant.io.sums import SUM_NAMES, Sums, Total
+from calibrant.io.sums import Sums, Total, as_table, from_table
 
 __all__ = ["Checkpoint"]
 
 FORMAT = "calibrant.checkpoint"
-VERSION = 2
+VERSION = 3
 WHAT = "a checkpoint of a scan"
 _PROBES = np.linspace(0.01, 0.99, 33)
 
@@ -71,15 +70,12 @@ class Checkpoint:
         pyarrow = require("pyarrow", caller="scan with a checkpoint")
         total.require_one_type()  # else Arrow has no column for them
         places, sums = total.merge()
-        note = {"fingerprint": self.fingerprint, "done": done}
-        keys = zip(*total.index, strict=True)
-        groups = pyarrow.table({f"group_{i}": list(column) for i, column in enumerate(keys)})
-        columns = {"place": places, **dict(zip(SUM_NAMES, sums, strict=False))}
-        table = pyarrow.table(columns).replace_schema_metadata({"calibrant": json.dumps(note)})
+        part = Sums(list(total.index), places, tuple(sums))
+        note = json.dumps({"fingerprint": self.fingerprint, "done": done})
+        table = as_table(part, self.request).replace_schema_metadata({"calibrant": note})
         content = BytesIO()
-        for piece in (table, groups):
-            with pyarrow.ipc.new_stream(content, piece.schema) as writer:
-                writer.write_table(piece)
+        with pyarrow.ipc.new_stream(content, table.schema) as writer:
+            writer.write_table(table)
         write_whole(self.path, dump_bytes(FORMAT, VERSION, content.getvalue()))
         self.done = done
 
@@ -93,16 +89,8 @@ class Checkpoint:
         except InputError as error:
             raise error.at(file=str(self.path)) from error
         with decoding(WHAT, self.path):
-            source = pyarrow.BufferReader(payload)
-            table = pyarrow.ipc.open_stream(source).read_all()
-            groups = pyarrow.ipc.open_stream(source).read_all()
-            table.validate(full=True)
-            groups.validate(full=True)
+            table = pyarrow.ipc.open_stream(payload).read_all()
             note = json.loads(table.schema.metadata[b"calibrant"])
-            places, *sums = (as_numpy(column) for column in table.columns)
-            columns = [column.to_pylist() for column in groups.columns]
-            keys = list(zip(*columns, strict=True)) if columns else [()]
-            done = int(note["done"])
         if note["fingerprint"] != self.fingerprint:
             raise InputError(
                 f"The checkpoint {self.path} is that of another scan: other files, columns, groups or grid, "
@@ -110,9 +98,10 @@ class Checkpoint:
                 file=str(self.path),
                 hint="Name another file, or remove it.",
             )
-        total.add(Sums(keys, np.array(places), tuple(map(np.array, sums))))
-        self.done = done
-        return done
+        with decoding(WHAT, self.path):
+            total.add(from_table(table, self.request))
+            self.done = int(note["done"])
+        return self.done
 
 
 def _fingerprint(request: Request, files: Sequence[data_files.DataFile]) -> str:

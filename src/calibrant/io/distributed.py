@@ -8,15 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from calibrant.errors import InputError, invalid
 from calibrant.io import sums as io_sums
-from calibrant.io.arrow import as_numpy, require_types
+from calibrant.io.arrow import require_types
 from calibrant.io.frames import attach, batches_of, in_memory, is_label, select
-from calibrant.io.group_keys import Key, indexed
 from calibrant.io.request import LABEL, Request, require_columns
-from calibrant.io.sums import SUM_NAMES, Sums, merged
+from calibrant.io.sums import Sums, as_table, from_table, merged, table_names
 
 __all__ = ["sums_of"]
 
@@ -99,7 +96,7 @@ def _ray(source: Any, request: Request) -> Iterator[Sums]:
     for table in tables.iter_batches(batch_format="pyarrow", batch_size=None):
         if _REFUSAL in table.column_names:
             raise pickle.loads(table[_REFUSAL][0].as_py())
-        yield _from_table(table, request)
+        yield from_table(table, request)
 
 
 def _arrow_schema(schema: Any) -> Any:
@@ -117,7 +114,7 @@ def _ray_block(block: Any, request: Request) -> Any:
         import pyarrow
 
         return pyarrow.table({_REFUSAL: [pickle.dumps(refusal)]})
-    return _as_table(part, request)
+    return as_table(part, request)
 
 
 # -- Spark, for what its SQL has no words for ------------------------------------------------------------
@@ -130,45 +127,13 @@ def _spark(source: Any, request: Request) -> Iterator[Sums]:
     frame = nw.to_native(select(source, request))
 
     def kernel(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from _as_table(_partition(batches, request.selected()), request).to_batches()
+        yield from as_table(_partition(batches, request.selected()), request).to_batches()
 
-    kinds = frame.schema
-    groups = [
-        f"`{alias}` {kinds[alias].dataType.simpleString()}" for alias in request.group_aliases
-    ]
-    sums = [
-        f"{name} {'bigint' if i < 2 else 'double'}" for i, name in enumerate(_sum_names(request))
-    ]
-    found = frame.mapInArrow(kernel, ", ".join([*groups, "slot bigint", *sums])).toArrow()
-    yield _from_table(found, request)
-
-
-# -- sums as tables ----------------------------------------------------------------------------------
-
-
-def _sum_names(request: Request) -> tuple[str, ...]:
-    return SUM_NAMES if request.fractional else SUM_NAMES[:2]
-
-
-def _as_table(part: Sums, request: Request) -> Any:
-    import pyarrow
-
-    group, slot = np.divmod(part.places, request.slots)
-    columns: dict[str, Any] = {}
-    for place, alias in enumerate(request.group_aliases):
-        values = pyarrow.array([key[place] for key in part.keys])
-        columns[alias] = values.take(pyarrow.array(group))
-    columns["slot"] = slot
-    sums = part.sums or tuple(np.empty(0, np.int64) for _ in _sum_names(request))
-    return pyarrow.table(columns | dict(zip(_sum_names(request), sums, strict=True)))
-
-
-def _from_table(table: Any, request: Request) -> Sums:
-    group = np.zeros(table.num_rows, dtype=np.int64)
-    keys: list[Key] = [()]
-    if request.groups:  # what columns of predictions add is counted in their own tables
-        columns = (table[alias].to_pylist() for alias in request.group_aliases)
-        group, keys = indexed(zip(*columns, strict=True))
-    places = group * request.slots + as_numpy(table["slot"])
-    sums = tuple(as_numpy(table[name]) for name in _sum_names(request))
-    return Sums(keys, places, sums)
+    names = request.class_names or request.models or (0,)
+    added = "string" if isinstance(names[0], str) else "bigint"
+    of_frame = [frame.schema[alias].dataType.simpleString() for alias in request.group_aliases]
+    kinds = [*(added for _ in request.added), *of_frame, "bigint"]
+    kinds += ["bigint" if place < 2 else "double" for place in range(2 + 3 * request.fractional)]
+    pairs = zip(table_names(request), kinds, strict=True)
+    found = frame.mapInArrow(kernel, ", ".join(map(" ".join, pairs))).toArrow()
+    yield from_table(found, request)

@@ -9,33 +9,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._optional import require
 from calibrant.data._fill import fill_counts, fill_weights, sum_words
 from calibrant.data.cell_sums import require_room
 from calibrant.data.rows import LEAST_TOTAL_WEIGHT, REASONS, Rows, refusal
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError, InvalidRows, TooFewRows, show_value
+from calibrant.io.arrow import as_numpy, coded_column
 from calibrant.io.batches import Batch
 from calibrant.io.group_keys import Key, crossed, place_of, sort_key
 from calibrant.io.predictions import Piece, labels_of, pieces_of, require_two_labels
 from calibrant.io.request import Request, no_rows
 
 __all__ = [
-    "SUM_NAMES",
     "Notes",
     "Sums",
     "Total",
     "as_result",
+    "as_table",
+    "from_table",
     "invalid_rows",
     "merged",
     "require_weight",
     "sorted_groups",
     "sums_of",
+    "table_names",
 ]
 
 Integers = NDArray[np.int64]
 SUM_NAMES = ("count", "offset", "weight", "squared_weight", "weighted_offset")
-"""Names of the columns of sums, where they are a table; without weights, the first two."""
+"""Names of the sums, where they are a table; without weights, the first two."""
 TABLE_ROWS = 1 << 14
 """Rows of one group for which a table of all cells, 2 MB, is quicker than sorting them."""
 MOST_TABLES = 32
@@ -364,6 +368,34 @@ def merged(parts: Iterable[Sums], request: Request) -> Sums:
         total.add(part)
     places, sums = total.merge()
     return Sums(list(total.index), places, tuple(sums), total.notes)
+
+
+# -- sums as tables ----------------------------------------------------------------------------
+
+
+def table_names(request: Request) -> list[str]:
+    """Columns of sums as a table: the groups, the slot, and the sums."""
+    groups = [f"group_{place}" for place in range(len(request.by))]
+    return [*groups, "slot", *SUM_NAMES[: 2 + 3 * request.fractional]]
+
+
+def as_table(part: Sums, request: Request) -> Any:
+    """Sums as an Arrow table."""
+    pyarrow = require("pyarrow", caller="a table of sums")
+    group, slot = np.divmod(part.places, request.slots)
+    keys = list(zip(*part.keys, strict=True)) or [()] * len(request.by)
+    groups = [pyarrow.array(list(values)).take(pyarrow.array(group)) for values in keys]
+    sums = part.sums or [np.empty(0, np.int64)] * (2 + 3 * request.fractional)
+    return pyarrow.table([*groups, slot, *sums], names=table_names(request))
+
+
+def from_table(table: Any, request: Request) -> Sums:
+    """Sums in an Arrow table, checked to point to where they may."""
+    table.validate(full=True)
+    *groups, slot = (table[name] for name in table_names(request)[: len(request.by) + 1])
+    keys, group = crossed(map(coded_column, groups), table.num_rows)
+    sums = (as_numpy(table[name]).copy() for name in table_names(request)[len(request.by) + 1 :])
+    return Sums(keys, group * request.slots + as_numpy(slot), tuple(sums))
 
 
 # -- the total into sketches -------------------------------------------------------------------
