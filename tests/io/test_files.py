@@ -11,9 +11,12 @@ import subprocess
 import sys
 import time
 import warnings
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +28,9 @@ from calibrant.io import files, text
 from calibrant.io import scan as scanning
 from calibrant.io.progress import Progress
 from calibrant.io.sums import Total
+
+STRING_VIEW = pa.string_view() if int(pa.__version__.split(".")[0]) >= 21 else pa.string()
+"""Older Arrows have it, but write none to Parquet."""
 
 
 def table(n=1000, seed=0, **extra):
@@ -121,6 +127,108 @@ def test_batches_of_an_iterator_may_differ_in_kind():
     assert scan(iter(parts)) == sketch_of(rows)
     with refused("data", holds="ndarray"):
         scan(np.zeros((3, 2)))
+
+
+# -- which files, and of which groups --------------------------------------------------------------
+
+
+def test_a_folder_that_holds_more_than_can_be_read_says_what(tmp_path):
+    pq.write_table(table(1000), tmp_path / "a.parquet")
+    for name in ("report.html", "sketch.json", "c.csv.xz", "extensionless", "_SUCCESS", ".hidden"):
+        (tmp_path / name).write_text("")
+    for source in (tmp_path, f"file://{tmp_path}"):
+        with refused(holds="c.csv.xz, extensionless."):
+            scan(source)
+    assert scan(str(tmp_path / "*.parquet")).n == 1000
+    (tmp_path / "deep").mkdir()
+    with refused("data", str(tmp_path / "dee*"), holds="/dee*/**/*.parquet"):
+        scan(str(tmp_path / "dee*"))
+
+
+def test_a_file_under_several_names_is_counted_once(tmp_path, monkeypatch):
+    fsspec = pytest.importorskip("fsspec")
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(1000), path)
+    monkeypatch.chdir(tmp_path)
+    assert scan(["a.parquet", "./a.parquet", path, "*.parquet", f"file://{path}"]).n == 1000
+    fsspec.filesystem("memory").pipe(str(path), path.read_bytes())
+    assert scan([path, f"memory://{path}"]).n == 2000
+
+
+def test_paths_may_come_in_any_collection(tmp_path):
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for path in paths:
+        pq.write_table(table(1000), path)
+    for source in (paths, set(paths), iter(map(str, paths)), tmp_path.glob("*.parquet")):
+        assert scan(source).n == 2000
+
+
+def test_addresses_that_cannot_be_opened_say_why(monkeypatch):
+    pytest.importorskip("fsspec")
+    with refused("data", "none://a.parquet"):
+        scan("none://a.parquet")
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with refused(holds="s3fs", kind=cal.errors.MissingDependency):
+        scan("s3://bucket/a.parquet")
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_groups_of_several_types_are_refused(tmp_path, noted):
+    options = {"by": "g", "checkpoint": tmp_path / "note" if noted else None}
+    pq.write_table(table(2, g=[1, 2]), tmp_path / "a.parquet")
+    pq.write_table(table(2, g=["1", "2"]), tmp_path / "b.parquet")
+    with refused("by", holds=("'g'", "1 and '1'")):
+        scan(tmp_path, **options)
+    (tmp_path / "a.jsonl").write_text('{"p": 0.5, "y": 1, "g": 1}\n')
+    (tmp_path / "b.jsonl").write_text('{"p": 0.5, "y": 1, "g": "1"}\n')
+    with refused("by", holds=("'g'", "1 and '1'")):
+        scan(str(tmp_path / "*.jsonl"), **options)
+    (tmp_path / "g=x").mkdir()
+    pq.write_table(table(2), tmp_path / "g=x" / "c.parquet")
+    with refused("by", holds=("'g'", "1 and 'x'")):
+        scan([tmp_path / "a.parquet", tmp_path / "g=x"], **options)
+
+
+@pytest.mark.parametrize(
+    ("value", "kinds"),
+    [
+        (1, [pa.int64(), pa.uint8(), pa.float64(), pa.null()]),
+        ("a", [pa.string(), pa.large_string(), STRING_VIEW, pa.null()]),
+        (datetime(2026, 1, 1), [pa.timestamp("us"), pa.timestamp("ns"), pa.null()]),
+    ],
+    ids=["numbers", "text", "times"],
+)
+def test_types_that_hold_the_same_values_go_together(tmp_path, value, kinds):
+    columns = [pa.array([None if pa.types.is_null(kind) else value], kind) for kind in kinds]
+    columns.append(pa.array([value]).dictionary_encode())
+    for k, column in enumerate(columns):
+        pq.write_table(table(1, g=column), tmp_path / f"{k}.parquet")
+    found = scan(tmp_path, by="g")
+    assert {key: part.n for key, part in found.items()} == {value: len(kinds), None: 1}
+
+
+def test_what_is_no_source_is_refused(tmp_path):
+    frame = pd.DataFrame({"p": [0.5], "y": [1], "g": ["a"]})
+    for source in (
+        [frame, "a.parquet"],
+        iter([tmp_path / "a.parquet", frame]),
+        pl.DataFrame(frame).group_by("g"),
+        frame.groupby("g"),
+        frame["p"],
+        [None],
+    ):
+        with refused("data"):
+            scan(source)
+
+
+def test_groups_are_given_one_way():
+    batch = {"p": [0.5] * 5, "y": [1] * 5, "g": "abcde"}
+    with refused(seen="abcde"):
+        scan([batch], by="g")
+    with refused("by"):
+        scan(batch, by={})
+    with refused("cluster", "x"):
+        scan(batch, by={"x": "p"}, cluster={"x": "y"})
 
 
 # -- what cannot be read ---------------------------------------------------------------------------------
