@@ -301,18 +301,14 @@ class _Family:
         block = rng.permutation(p.size) % blocks
         null = np.sqrt(chance) * rng.choice([-1.0, 1.0], p.size)  # residuals under calibration
         normal = rng.standard_normal((DRAWS, blocks))
-        of_cell = [
-            np.bincount(code, minlength=size) for code, size in zip(codes, sizes, strict=True)
-        ]
+        rows = [np.bincount(code, minlength=size) for code, size in zip(codes, sizes, strict=True)]
         weights = (np.ones(p.size), p, y, chance, chance * p, (y - p) ** 2)
         keys: list[Key] = []
         sums, largest, too_few = [], np.zeros(DRAWS), 0
         for columns, code, size in crossed(codes, sizes, depth):
             part = np.array([np.bincount(code, w, size) for w in weights])
             cell = np.unravel_index(np.arange(size), [sizes[k] for k in columns])
-            parents = np.min(
-                [of_cell[k][own] for k, own in zip(columns, cell, strict=True)], axis=0
-            )
+            parents = np.min([rows[k][own] for k, own in zip(columns, cell, strict=True)], axis=0)
             new = part[0] > 0
             if len(columns) > 1:
                 new &= part[0] < parents  # otherwise the pair is a cell
@@ -322,9 +318,7 @@ class _Family:
                 continue
             table = np.bincount(block * size + code, null, blocks * size)
             draws = normal @ (table.reshape(blocks, size)[:, kept] / np.sqrt(part[3][kept]))
-            draws /= draws.std(
-                axis=0
-            )  # the covariance is that of the blocks, the variances are known
+            draws /= draws.std(axis=0)  # the blocks give correlations; the variances are known
             np.maximum(largest, np.abs(draws).max(axis=1), out=largest)
             cells = np.stack(cell, axis=1)[kept].tolist()
             keys += [tuple(zip(columns, one, strict=True)) for one in cells]
