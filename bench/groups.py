@@ -269,7 +269,8 @@ def sizes(runs: int) -> list[Check]:
                 test = partial(cal.distributions.assess, y, mean=mean, sd=1.0)
             rejected += test().miscalibrated
         asked = f"size of the test of {kind}, {runs} samples of {n:,} rows"
-        found.append((asked, f"{rejected / runs:.3f}", "≤ .06", rejected <= 0.06 * runs))
+        share, error = rejected / runs, np.sqrt(0.06 * 0.94 / runs)
+        found.append((asked, f"{share:.3f}", "≤ .06", share <= 0.06 + 2 * error))
     return found
 
 
