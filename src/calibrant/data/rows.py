@@ -421,8 +421,10 @@ def as_rows(
         refuse_keyword(next(iter(unknown)), InputOptions.__annotations__)
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
     require_choice("labels", labels, ("binary", "soft"))
-    forms = {"from_logits": from_logits, "from_logprobs": from_logprobs, "percent": percent}
-    form = as_form(forms)
+    form: Form = "probability"
+    if not (from_logits is from_logprobs is percent is False):
+        flags = {"from_logits": from_logits, "from_logprobs": from_logprobs, "percent": percent}
+        form = as_form(flags)
     if isinstance(y_true, Rows):
         beside: Any = {"sample_weight": sample_weight, "pos_label": pos_label}
         beside |= {name: True for name, known in FORMS.items() if known == form}
