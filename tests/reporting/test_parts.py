@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reporting.recalibration import Recalibration, halves, recalibration_of
-from calibrant.reporting.summary import notes_on
+from calibrant.recalibration.halves import halves
+from calibrant.reporting.summary import Recalibration, notes_on, recalibration_of
 
 
 def _repaired(sketch: cal.Sketch) -> Recalibration | None:

@@ -43,10 +43,8 @@ __all__ = ["escaped", "render_html", "render_markdown"]
 
 LEVELS = {"miscalibrated": "bad", "within the margin": "good"}
 """Colours of findings: red, and green only within a margin that was given; all else is grey."""
-MOST_MULTIPLES = 8
-"""Small diagrams that fit a page."""
-MOST_PAIRS = 10
-"""Pairs of models in a table that is not folded away: those of five models."""
+MOST_SHOWN = 8
+"""Small diagrams, and pairs of models, that fit a page; a longer table of pairs is folded away."""
 FIRST = ("SmoothECE", "interval", "noise floor", "calibration test", "observed / expected", "rows")
 """Numbers on the first screen, by the ends of their names."""
 NUMBER = re.compile(r"([<±]? ?[-+]?(\d[\d,.]*(e[-+]?\d+)?%?|∞)( to )?)+|–")
@@ -338,9 +336,9 @@ def _sections_on_many(summary: Summary, finding: GroupAssessments) -> list[Secti
     groups, nouns = summary.groups, summary.noun
     multiples = [
         _diagram(group, f"{group.name}: {group.assessment.finding}")
-        for group in groups[:MOST_MULTIPLES]
+        for group in groups[:MOST_SHOWN]
     ]
-    few = f" (the {MOST_MULTIPLES} worst)" if len(groups) > MOST_MULTIPLES else ""
+    few = f" (the {MOST_SHOWN} worst)" if len(groups) > MOST_SHOWN else ""
     each = [
         Section(
             group.name, _particulars(group), f"{group.diagram.label}, {group.assessment.finding}"
@@ -384,7 +382,7 @@ def _comparison(found: Comparison | None) -> list[Section]:
     ]
     columns = ["models", "difference", f"{100 * found.confidence:g}% interval", "p, corrected"]
     note = "Differences of SmoothECE. The interval leaves 0 exactly where the test rejects."
-    fold = f"All {len(rows)} pairs" if len(rows) > MOST_PAIRS else ""
+    fold = f"All {len(rows)} pairs" if len(rows) > MOST_SHOWN else ""
     table = Table(columns, rows, fold)
     return [Section("Comparison in pairs", [_sentence(found.verdict), table, note])]
 

@@ -30,8 +30,8 @@ from calibrant.inference.profile import Profile
 from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.request import CLASS_COLUMN
 from calibrant.io.scan import ClassSketches, ReadingOptions, class_columns, scan_classes
+from calibrant.recalibration.halves import cluster_halves
 from calibrant.reporting.classes import class_finding, classes_of
-from calibrant.reporting.recalibration import cluster_halves
 from calibrant.reporting.summary import (
     Halves,
     Outcome,

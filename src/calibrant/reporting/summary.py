@@ -20,6 +20,7 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.compare import Comparison
 from calibrant.inference.find_groups import FoundGroups
 from calibrant.inference.groups import GroupAssessments
+from calibrant.inference.scores import brier_score, log_loss
 from calibrant.io.progress import Progress
 from calibrant.measures.catalogue import Measured, measure_all
 from calibrant.measures.result_record import plain
@@ -31,17 +32,21 @@ from calibrant.plotting.decision_curve import DecisionCurve, decision_curve
 from calibrant.plotting.diagram import Diagram
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.plotting.risk_coverage import risk_coverage_diagram
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.halves import recalibrated_halves
 from calibrant.reporting.classes import ClassFindings
-from calibrant.reporting.recalibration import Recalibration, recalibration_of
 
 __all__ = [
     "MEASURE_NAMES",
     "GroupSummary",
     "Halves",
     "Outcome",
+    "Recalibration",
+    "Scores",
     "Summary",
     "notes_on",
     "outcomes_alone",
+    "recalibration_of",
     "shown_names",
     "shown_text",
     "summarise",
@@ -76,6 +81,62 @@ LONGEST_NAME = 60
 """Characters of a name that fit a table."""
 CURVE_STEPS = 11
 """Points of the curve in its table: one for each tenth."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """SmoothECE and two proper losses of the same rows."""
+
+    smooth_ece: float
+    brier: float
+    log_loss: float
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """Scores as the predictions are and recalibrated, and the diagram of the recalibrated ones.
+
+    `left_alone` says that the map changes nothing: the rows give no reason to.
+    """
+
+    before: Scores
+    after: Scores
+    diagram: ReliabilityDiagram
+    left_alone: bool = False
+
+    @property
+    def helps(self) -> bool:
+        """True where the map changes the predictions, and all three scores improve."""
+        pairs = zip(vars(self.before).values(), vars(self.after).values(), strict=True)
+        return not self.left_alone and all(after < before for before, after in pairs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON."""
+        return {
+            "method": AdaptiveRecalibrator.kind,
+            "left_alone": self.left_alone,
+            "before": vars(self.before),
+            "after": vars(self.after),
+        }
+
+
+def recalibration_of(
+    sketch: Sketch, one: Assessment, parts: Halves | None = None, *, seed: int = 0
+) -> Recalibration | None:
+    """Scores before, which are those of the assessment, and after recalibration on rows left out of the fit.
+
+    None where a half of the rows holds one outcome only, and for clusters without `parts`.
+    """
+    found = None
+    if one.clusters is None or parts is not None:
+        found = recalibrated_halves(sketch, parts, seed=seed)
+    if found is None:
+        return None
+    mapped, left_alone = found
+    diagram = reliability_diagram(mapped, confidence=one.confidence, bands=one.clusters is None)
+    before = Scores(one.smooth_ece, one.brier.value, one.log_loss.value)
+    after = (brier_score(mapped).value, log_loss(mapped).value)
+    return Recalibration(before, Scores(diagram.smooth_ece.value, *after), diagram, left_alone)
 
 
 @dataclass(frozen=True, eq=False)

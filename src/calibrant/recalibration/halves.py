@@ -1,8 +1,7 @@
-"""Gain from recalibration, measured on rows that the recalibrator has not seen."""
+"""Rows recalibrated by maps that have not seen them: two random halves, each mapped by the other's map."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,9 @@ from calibrant.data.points import Points
 from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
-from calibrant.inference.assessment import Assessment
-from calibrant.inference.scores import brier_score, log_loss
-from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 
-__all__ = ["Recalibration", "Scores", "cluster_halves", "halves", "recalibration_of"]
+__all__ = ["cluster_halves", "halves", "recalibrated_halves"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -28,84 +24,31 @@ NODES = 1 << 13
 """Enough for three digits of every score, at an eighth of the cost of the default grid."""
 
 
-@dataclass(frozen=True)
-class Scores:
-    """SmoothECE and two proper losses of the same rows."""
+def recalibrated_halves(
+    sketch: Sketch, parts: tuple[Sketch, Sketch] | None = None, *, seed: int = 0
+) -> tuple[Sketch, bool] | None:
+    """Sketch of the rows of either half, mapped by the default map of the other; True if that is no change.
 
-    smooth_ece: float
-    brier: float
-    log_loss: float
-
-
-@dataclass(frozen=True)
-class Recalibration:
-    """Scores as the predictions are and recalibrated, and the diagram of the recalibrated ones.
-
-    `left_alone` says that the map changes nothing: the rows give no reason to.
-    """
-
-    before: Scores
-    after: Scores
-    diagram: ReliabilityDiagram
-    left_alone: bool = False
-
-    @property
-    def helps(self) -> bool:
-        """True where the map changes the predictions, and all three scores improve."""
-        pairs = zip(vars(self.before).values(), vars(self.after).values(), strict=True)
-        return not self.left_alone and all(after < before for before, after in pairs)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON."""
-        return {
-            "method": AdaptiveRecalibrator.kind,
-            "left_alone": self.left_alone,
-            "before": vars(self.before),
-            "after": vars(self.after),
-        }
-
-
-def recalibration_of(
-    sketch: Sketch,
-    assessment: Assessment,
-    parts: tuple[Sketch, Sketch] | None = None,
-    *,
-    seed: int = 0,
-) -> Recalibration | None:
-    """Fit the default recalibrator on either half of the rows and apply it to the other.
-
-    The halves are `parts`, or made by throwing coins, as if the rows were independent. None where a
-    half of the rows holds one outcome only, and for clusters without `parts`. The scores before are those of
-    the assessment.
+    The halves are `parts`, or made by throwing coins, as if the rows were independent. None where a half of
+    the rows holds one outcome only.
 
     Examples
     --------
-    >>> from calibrant.inference.assess import assess
     >>> p = np.linspace(0.01, 0.99, 99)
     >>> sketch = Sketch.from_counts(p, np.full(99, 1000), np.round(1000 * p**2))
-    >>> effect = recalibration_of(sketch, assess(sketch))
-    >>> effect.after.smooth_ece < 0.5 * effect.before.smooth_ece
-    True
+    >>> found = recalibrated_halves(sketch)
+    >>> found[0].n, found[1]
+    (99000, False)
     """
-    if assessment.clusters is not None and parts is None:
+    nodes = min(sketch.nodes, NODES)
+    if parts is None:  # with weights, rows that share a cell are told apart less well
+        parts = halves(sketch if sketch.weighted else sketch.rebin(nodes), seed=seed)
+    first, second = (part.rebin(nodes) for part in parts)
+    if any(not part.weights.sum(axis=0).all() for part in (first, second)):
         return None
-    if not sketch.weighted:  # with weights, rows that share a cell are told apart less well
-        sketch = sketch.rebin(min(sketch.nodes, NODES))
-    first, second = halves(sketch, seed=seed) if parts is None else parts
-    parts = first.rebin(min(sketch.nodes, NODES)), second.rebin(min(sketch.nodes, NODES))
-    if any(not part.weights.sum(axis=0).all() for part in parts):
-        return None
-    maps = [AdaptiveRecalibrator().fit(part) for part in parts]
-    recalibrated = _applied(maps[0], parts[1]) + _applied(maps[1], parts[0])
-    diagram = reliability_diagram(
-        recalibrated,
-        confidence=assessment.confidence,
-        bands=assessment.clusters is None,
-    )
-    before = Scores(assessment.smooth_ece, assessment.brier.value, assessment.log_loss.value)
-    after = (brier_score(recalibrated).value, log_loss(recalibrated).value)
-    left_alone = all(one.is_identity for one in maps)
-    return Recalibration(before, Scores(diagram.smooth_ece.value, *after), diagram, left_alone)
+    maps = [AdaptiveRecalibrator().fit(part) for part in (first, second)]
+    mapped = _applied(maps[0], second) + _applied(maps[1], first)
+    return mapped, all(one.is_identity for one in maps)
 
 
 def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
