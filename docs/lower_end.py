@@ -1,4 +1,4 @@
-"""Draws the picture of the lower end on the page about the construction of the test, from synthetic predictions.
+"""Draws the picture of the lower end on the page of the test, from synthetic predictions.
 
 python docs/lower_end.py
 """
