@@ -122,15 +122,14 @@ class _Linear(NamedTuple):
 class _Smooth(NamedTuple):
     """smECE_s at each scale, its observed variance from the influence function, and its draws.
 
-    `ratio` is the standard deviation of the smoothed residual as observed, over that of the draws [scales,
-    draws], of which `mean` and `deviation` are. `unseen` is the factor on their noise for events that did not
-    come: that of the mean residual. It is not `tested` of certain predictions, nor of few events with random
-    signs.
+    `mean` and `deviation` are those of the draws [scales, draws]. `unseen` is the factor on their noise for
+    events that did not come: that of the mean residual. It is not `tested` of certain predictions, nor of few
+    events with random signs.
     """
 
+    kernels: Sequence[Floats]
     value: Floats
     variance: Floats
-    ratio: Floats
     draws: Floats
     mean: Floats
     deviation: Floats
@@ -146,8 +145,6 @@ class _Smooth(NamedTuple):
         signs = [np.where(curve < 0.0, -1.0, 1.0) for curve in curves]
         critics = [kernel.T @ sign for kernel, sign in zip(kernels, signs, strict=True)]
         variance = cells.variances(np.stack(critics, axis=1)) - value**2 / cells.units
-        squares = np.array([np.einsum("ij,ij->j", kernel, kernel) for kernel in kernels])
-        ratio = np.sqrt((squares @ cells.observed) / np.maximum(squares @ cells.drawn, 1e-300))
         each = [np.abs(one.astype(np.float32) @ noise).sum(axis=0) for one in kernels]
         draws = np.array(each, dtype=np.float64)
         drawn, null = cells.null_variances(np.ones((cells.mass.size, 1)))
@@ -155,15 +152,21 @@ class _Smooth(NamedTuple):
         mean, deviation = draws.mean(axis=1), np.maximum(draws.std(axis=1), 1e-12)
         tested = (cells.known or cells.surprises.sum() >= MANY_SURPRISES) and cells.null.any()
         return cls(
+            kernels=kernels,
             value=value,
             variance=np.maximum(variance, 0.0),
-            ratio=ratio,
             draws=draws,
             mean=mean,
             deviation=deviation,
             unseen=unseen,
             tested=bool(tested),
         )
+
+    def noise_ratio(self, cells: ResidualCells) -> Floats:
+        """Standard deviation of the smoothed residual as observed, over that of the draws, by scale."""
+        squares = np.array([np.einsum("ij,ij->j", kernel, kernel) for kernel in self.kernels])
+        seen, drawn = squares @ cells.observed, squares @ cells.drawn
+        return np.asarray(np.sqrt(seen / np.maximum(drawn, 1e-300)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +271,7 @@ class CalibrationTest:
             return family, scale, bounds
         # The noise goes from that under calibration at m = 0 to the one observed at m = smECE_s.
         noise = smooth.unseen * (smooth.mean + critical[SMOOTH] * smooth.deviation)
-        growth = noise * (smooth.ratio - 1.0) / np.maximum(smooth.value, 1e-300)
+        growth = noise * (smooth.noise_ratio(self.cells) - 1.0) / np.maximum(smooth.value, 1e-300)
         family = np.append(family, np.full(scales.size, SMOOTH))
         bounds = np.append(bounds, (smooth.value - noise) / (1.0 + growth))
         return family, np.append(scale, scales), bounds
