@@ -43,6 +43,8 @@ SUM_NAMES = ("count", "offset", "weight", "squared_weight", "weighted_offset")
 TABLE_ROWS = 1 << 14
 """Rows of one group for which a table of all cells, 2 MB, is quicker than sorting them."""
 MOST_TABLES = 32
+FEWEST_WAITING = 1 << 21
+"""Entries that may wait to be merged, about 50 MB."""
 
 
 @dataclass
@@ -324,7 +326,7 @@ class Total:
             places, sums = places[~known], tuple(values[~known] for values in sums)
         self._waiting.append((places, sums))
         self._waits += places.size
-        if self._waits > self._places.size // 4:
+        if self._waits > max(FEWEST_WAITING, self._places.size // 4):
             self._merge()
 
     def _merge(self) -> None:
