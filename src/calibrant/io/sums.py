@@ -307,6 +307,9 @@ class Total:
         self._sums: list[NDArray[Any]] = []
         self._waiting: list[tuple[Integers, tuple[NDArray[Any], ...]]] = []
         self._waits = 0
+        if not request.by:  # of one group, all places are known
+            self.index[()] = 0
+            self._places, self._sums = np.arange(request.slots), list(_Table(request).columns)
 
     def add(self, part: Sums) -> None:
         """Add the sums of one batch."""
@@ -319,7 +322,9 @@ class Total:
             group, slot = np.divmod(places, self.request.slots)
             places = ids[group] * self.request.slots + slot
         if self._places.size:
-            at = np.minimum(np.searchsorted(self._places, places), self._places.size - 1)
+            at = places
+            if self.request.by:
+                at = np.minimum(np.searchsorted(self._places, places), self._places.size - 1)
             known = self._places[at] == places
             for column, values in zip(self._sums, sums, strict=True):
                 column[at[known]] += values[known]
@@ -360,7 +365,10 @@ class Total:
     def merge(self) -> tuple[Integers, list[NDArray[Any]]]:
         """All sums, sorted by group (in order of appearance) and slot."""
         self._merge()
-        return self._places, self._sums
+        if self.request.by:
+            return self._places, self._sums
+        used = np.any([column != 0 for column in self._sums], axis=0)
+        return self._places[used], [column[used] for column in self._sums]
 
 
 def merged(parts: Iterable[Sums], request: Request) -> Sums:
