@@ -149,6 +149,38 @@ def test_a_pipeline_and_a_search():
     assert cross_val_score(TemperatureScaling(False), PROBS, LABELS, cv=3).shape == (3,)
 
 
+def test_hints_name_what_a_map_takes():
+    """`transform` has no options, and no map reads logits or percentages unless it is made to."""
+    gap = np.where(np.arange(400)[:, None] == 5, np.nan, PROBS)
+    for made, given in ((PlattRecalibrator().fit(P, Y), gap[:, 0]), (fitted_classes(), gap)):
+        with refused("y_prob", row=5, holds="Leave such rows out first.") as caught:
+            made.transform(given)
+        assert "on_invalid" not in str(caught.value)
+        kept = ~np.isnan(given.reshape(400, -1)).any(axis=1)
+        assert np.isfinite(made.transform(given[kept])).all()
+    with refused("y_prob", row=5, holds='pass `on_invalid="drop"`'):
+        PlattRecalibrator().fit(gap[:, 0], Y)
+    PlattRecalibrator().fit(gap[:, 0], Y, on_invalid="drop")
+    for given in (100 * P, 9 * P - 4, -9 * P - 2):
+        for act in (
+            PlattRecalibrator().fit(P, Y).transform,
+            lambda p: PlattRecalibrator().fit(p, Y),
+        ):
+            with refused("y_prob", holds="convert them to probabilities first") as caught:
+                act(given)
+            assert "=True" not in str(caught.value)
+    with refused("y_prob", holds="convert them to probabilities first"):
+        fitted(cal.recalibration.GroupRecalibrator)[0].transform(
+            np.column_stack([100 * P, LABELS, P])
+        )
+    with refused("y_prob", holds="pass `from_logits=False`"):
+        TemperatureScaling().fit(PROBS, LABELS)
+
+
+def fitted_classes():
+    return TemperatureScaling(from_logits=False).fit(PROBS, LABELS)
+
+
 def test_the_index_of_a_series_is_kept():
     index = [f"row {k}" for k in range(400)]
     series = pd.Series(P, index=index, name="p")

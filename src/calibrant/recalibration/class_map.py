@@ -21,6 +21,7 @@ from calibrant.recalibration.learned_map import (
     Parts,
     Recalibrator,
     State,
+    hints_of_maps,
     register,
     require_map,
     require_outcomes,
@@ -69,7 +70,8 @@ class ClassRecalibrator(LearnedMap):
         """
         require_outcomes(y_true)
         options = {"sample_weight": sample_weight, "on_invalid": on_invalid}
-        rows, found = self._rows(y_true, y_prob, classes=classes, **options)
+        with hints_of_maps():
+            rows, found = self._rows(y_true, y_prob, classes=classes, **options)
         self._require_enough(found)
         self._set_state(self._learn(rows, found), rows.shape[1])
         self.classes_ = called_classes(y_prob, classes)
@@ -91,7 +93,8 @@ class ClassRecalibrator(LearnedMap):
                 hint="Pass a column for each class that the map was fitted on.",
             )
         unknown = np.zeros(len(values), np.int64)
-        rows, _ = self._rows(unknown, y_prob, classes=range(values.shape[1]))
+        with hints_of_maps(drop=False):
+            rows, _ = self._rows(unknown, y_prob, classes=range(values.shape[1]))
         order = order_of_classes(called_classes(y_prob, classes), self.classes_)
         mapped = self._apply(rows if order is None else rows[:, order], state)
         if order is not None:

@@ -10,9 +10,11 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +28,7 @@ from calibrant._files import dump_versioned, load_versioned, read_bytes, write_w
 from calibrant._format import percent
 from calibrant.data.arrays import as_array, as_column
 from calibrant.data.points import Points
-from calibrant.data.rows import FORMS, Rows, as_rows
+from calibrant.data.rows import DROP, FORMS, Rows, as_rows
 from calibrant.data.scales import Scale, as_scale, name_for_file
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import is_summed
@@ -43,6 +45,7 @@ __all__ = [
     "Training",
     "checked_probabilities",
     "event_column",
+    "hints_of_maps",
     "load_recalibrator",
     "make_map",
     "map_names",
@@ -466,7 +469,8 @@ class Recalibrator(LearnedMap):
         **options
             Keywords that read the arrays (see `FitOptions`).
         """
-        return self._fit(Training.of(y_prob, y_true, sample_weight, options))
+        with hints_of_maps():
+            return self._fit(Training.of(y_prob, y_true, sample_weight, options))
 
     def _fit(self, training: Training) -> Self:
         points = training.points
@@ -634,8 +638,24 @@ def event_column(y_prob: Any) -> Any:
 
 
 def checked_probabilities(y_prob: Any) -> Floats:
+    """Predictions that `transform` takes: probabilities of one event, none of them missing."""
     column = as_column(event_column(y_prob), "y_prob")
-    return as_rows(np.zeros(column.size), column).p
+    with hints_of_maps(drop=False):
+        return as_rows(np.zeros(column.size), column).p
+
+
+@contextmanager
+def hints_of_maps(*, drop: bool = True) -> Iterator[None]:
+    """Errors whose hint names what maps take: no form of predictions, and `on_invalid` in `fit` alone."""
+    try:
+        yield
+    except InputError as error:
+        hint = (error.hint or "").replace(
+            "leave out `from_logits=True`", "pass `from_logits=False`"
+        )
+        hint = re.sub(r"(pass )?`(\w+)=True`", "convert them to probabilities first", hint)
+        error.hint = (hint if drop else hint.replace(DROP, "Leave such rows out first.")) or None
+        raise
 
 
 def require_map(value: Any, argument: str) -> None:
