@@ -95,7 +95,7 @@ def test_files_places_and_frames(tmp_path):
     made.save(tmp_path / "map.json")
     again = load_recalibrator(tmp_path / "map.json").transform(X)
     assert again.tolist() == made.transform(X).tolist()
-    assert made.transform(pl.from_pandas(X)).tolist() == made.transform(X).tolist()
+    assert made.transform(pl.from_pandas(X)).to_list() == made.transform(X).tolist()
     rng = np.random.default_rng(0)
     table = np.column_stack([rng.random(300), rng.integers(0, 3, 300)])
     placed = GroupRecalibrator(by=[1], y_prob=0).fit(table, rng.random(300) < table[:, 0])

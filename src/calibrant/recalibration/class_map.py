@@ -21,6 +21,7 @@ from calibrant.recalibration.learned_map import (
     Parts,
     Recalibrator,
     State,
+    as_given,
     hints_of_maps,
     register,
     require_map,
@@ -54,6 +55,7 @@ class ClassRecalibrator(LearnedMap):
     """True if all classes have the same parameters."""
     from_logits: bool = False
 
+    @hints_of_maps()
     def fit(
         self,
         y_prob: Any,
@@ -70,18 +72,19 @@ class ClassRecalibrator(LearnedMap):
         """
         require_outcomes(y_true)
         options = {"sample_weight": sample_weight, "on_invalid": on_invalid}
-        with hints_of_maps():
-            rows, found = self._rows(y_true, y_prob, classes=classes, **options)
+        rows, found = self._rows(y_true, y_prob, classes=classes, **options)
         self._require_enough(found)
         self._set_state(self._learn(rows, found), rows.shape[1])
         self.classes_ = called_classes(y_prob, classes)
         return self
 
+    @hints_of_maps(drop=False)
     def transform(self, y_prob: Any, *, classes: Sequence[Any] | None = None) -> Any:
         """Recalibrated class probabilities, with rows and columns in the order given.
 
         Columns that have names (those of a frame, or `classes`) are taken by name, where the map knows its
-        classes. Others are taken in the order of the fit. Of a pandas frame, a frame with its index.
+        classes. Others are taken in the order of the fit. Of a frame of pandas (with its index) or
+        polars, the result is a frame.
         """
         state = self.state
         values = as_array(y_prob, "y_prob")
@@ -93,15 +96,12 @@ class ClassRecalibrator(LearnedMap):
                 hint="Pass a column for each class that the map was fitted on.",
             )
         unknown = np.zeros(len(values), np.int64)
-        with hints_of_maps(drop=False):
-            rows, _ = self._rows(unknown, y_prob, classes=range(values.shape[1]))
+        rows, _ = self._rows(unknown, y_prob, classes=range(values.shape[1]))
         order = order_of_classes(called_classes(y_prob, classes), self.classes_)
         mapped = self._apply(rows if order is None else rows[:, order], state)
         if order is not None:
             mapped = mapped[:, np.argsort(order)]
-        if type(y_prob).__name__ == "DataFrame" and hasattr(y_prob, "index"):
-            return type(y_prob)(mapped, index=y_prob.index, columns=y_prob.columns)
-        return mapped
+        return as_given(mapped, y_prob)
 
     def _rows(
         self, y_true: Any, y_prob: Any, **options: Any

@@ -26,6 +26,8 @@ from calibrant.recalibration.learned_map import (
     Recalibrator,
     State,
     Training,
+    as_given,
+    hints_of_maps,
     make_map,
     register,
 )
@@ -119,6 +121,7 @@ class GroupRecalibrator(LearnedMap):
         self.depth = depth
         self.n_bins = n_bins
 
+    @hints_of_maps()
     def fit(
         self,
         y_prob: Any,
@@ -178,8 +181,22 @@ class GroupRecalibrator(LearnedMap):
         return self
 
     def transform(self, y_prob: Any) -> Any:
-        """Recalibrated predictions of the rows of a table with the columns of the fit."""
-        return self._mapped(_columns(y_prob), self.state)
+        """Recalibrated predictions of the rows of a table with the columns of the fit.
+
+        Of a frame of pandas or polars they are a Series, with the index of pandas; else an array.
+        """
+        columns = _columns(y_prob)
+        mapped = self._mapped(columns, self.state)
+        return as_given(mapped, y_prob, self._names(columns)[0])
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Name of the one column that `transform` gives: that of the predictions."""
+        names = super().get_feature_names_out(input_features)
+        return (
+            names[[int(self.y_prob)]]
+            if is_integer(self.y_prob)
+            else np.array([self.y_prob], object)
+        )
 
     def score(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> float:
         """Minus the mean log loss of the recalibrated predictions: larger is better."""

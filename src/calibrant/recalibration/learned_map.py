@@ -43,6 +43,7 @@ __all__ = [
     "Parts",
     "Recalibrator",
     "Training",
+    "as_given",
     "checked_probabilities",
     "event_column",
     "hints_of_maps",
@@ -166,6 +167,20 @@ def make_map(recalibrator: str | LearnedMap, n_classes: int = 2) -> Any:
     return made
 
 
+@contextmanager
+def hints_of_maps(*, drop: bool = True) -> Iterator[None]:
+    """Errors whose hint names what maps take: no form of predictions, and `on_invalid` in `fit` alone."""
+    try:
+        yield
+    except InputError as error:
+        hint = (error.hint or "").replace(
+            "leave out `from_logits=True`", "pass `from_logits=False`"
+        )
+        hint = re.sub(r"(pass )?`(\w+)=True`", "convert them to probabilities first", hint)
+        error.hint = (hint if drop else hint.replace(DROP, "Leave such rows out first.")) or None
+        raise
+
+
 # -- what every map is -------------------------------------------------------------------------
 
 
@@ -223,6 +238,19 @@ class LearnedMap(ABC):
         for name, value in state.items():
             setattr(self, f"{name}_", value)
         self.n_features_in_ = columns
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns that `transform` gives: those passed, or the classes, or x0, x1, …"""
+        _ = self.state  # an error before `fit`
+        names = self.classes_ if input_features is None else input_features
+        names = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
+        if len(names) != self.n_features_in_:
+            raise InputError(
+                f"`input_features` should have length equal to the number of columns of the fit, "
+                f"{self.n_features_in_}; it has {len(names)}.",
+                argument="input_features",
+            )
+        return np.array(names, dtype=object)
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -448,6 +476,7 @@ class Recalibrator(LearnedMap):
     exportable: ClassVar[bool] = True
     """False if the map draws random numbers."""
 
+    @hints_of_maps()
     def fit(
         self,
         y_prob: Any,
@@ -469,8 +498,7 @@ class Recalibrator(LearnedMap):
         **options
             Keywords that read the arrays (see `FitOptions`).
         """
-        with hints_of_maps():
-            return self._fit(Training.of(y_prob, y_true, sample_weight, options))
+        return self._fit(Training.of(y_prob, y_true, sample_weight, options))
 
     def _fit(self, training: Training) -> Self:
         points = training.points
@@ -486,13 +514,14 @@ class Recalibrator(LearnedMap):
         return self
 
     def transform(self, y_prob: Any) -> Any:
-        """Recalibrated predictions in the order of `y_prob`; of a pandas Series, one with its index."""
+        """Recalibrated predictions in the order of `y_prob`.
+
+        Of a Series, or a frame with one column, of pandas or polars they are a Series of its name, with the
+        index of pandas. Of everything else they are an array.
+        """
         state = self.state
-        p = checked_probabilities(y_prob)
-        mapped = self._apply(p, state)
-        if type(y_prob).__name__ == "Series" and hasattr(y_prob, "index"):
-            return type(y_prob)(mapped, index=y_prob.index, name=y_prob.name)
-        return mapped
+        mapped = self._apply(checked_probabilities(y_prob), state)
+        return as_given(mapped, y_prob)
 
     def to_sql(
         self, prob: str | Expression, dialect: str = "duckdb", *, tolerance: float = 1e-5
@@ -637,25 +666,36 @@ def event_column(y_prob: Any) -> Any:
     return as_array(y_prob, "y_prob")[:, 0] if shape[1:] == (1,) else y_prob
 
 
+@hints_of_maps(drop=False)
 def checked_probabilities(y_prob: Any) -> Floats:
     """Predictions that `transform` takes: probabilities of one event, none of them missing."""
     column = as_column(event_column(y_prob), "y_prob")
-    with hints_of_maps(drop=False):
-        return as_rows(np.zeros(column.size), column).p
+    return as_rows(np.zeros(column.size), column).p
 
 
-@contextmanager
-def hints_of_maps(*, drop: bool = True) -> Iterator[None]:
-    """Errors whose hint names what maps take: no form of predictions, and `on_invalid` in `fit` alone."""
-    try:
-        yield
-    except InputError as error:
-        hint = (error.hint or "").replace(
-            "leave out `from_logits=True`", "pass `from_logits=False`"
-        )
-        hint = re.sub(r"(pass )?`(\w+)=True`", "convert them to probabilities first", hint)
-        error.hint = (hint if drop else hint.replace(DROP, "Leave such rows out first.")) or None
-        raise
+def as_given(mapped: Floats, given: Any, name: Any = None) -> Any:
+    """Mapped predictions as a Series or frame of pandas, with the index, or of polars; else an array.
+
+    A Series has this name, by default that of the predictions.
+    """
+    if isinstance(given, np.ndarray | list | tuple | Mapping):
+        return mapped
+    from narwhals import dependencies as known
+    from narwhals import get_native_namespace
+
+    pandas = known.is_pandas_like_series(given) or known.is_pandas_like_dataframe(given)
+    if not (pandas or known.is_polars_series(given) or known.is_polars_dataframe(given)):
+        return mapped
+    library: Any = get_native_namespace(given)
+    if mapped.ndim == 2:
+        if pandas:
+            return library.DataFrame(mapped, index=given.index, columns=given.columns)
+        return library.DataFrame(mapped, schema=given.columns)
+    if name is None:
+        name = given.name if known.is_into_series(given) else given.columns[0]
+    if pandas:
+        return library.Series(mapped, index=given.index, name=name)
+    return library.Series(str(name), mapped)
 
 
 def require_map(value: Any, argument: str) -> None:
