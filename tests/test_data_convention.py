@@ -96,6 +96,20 @@ def test_mistakes_with_data(frame):
             verb(frame["y"], models, by=frame["g"])
 
 
+def test_several_models_where_one_is_asked_for(frame):
+    """The error names what takes them; a scan takes a list of columns."""
+    models = {"first": "p", "second": "q"}
+    names = {"data": frame, "y_true": "y"}
+    for verb in (cal.assess, cal.smooth_ece, cal.reliability_diagram):
+        for several in (models, ["p", "q"]):
+            with refused("y_prob", holds=("one column", "`assess_by`, `compare`, `report`")):
+                verb(**names, y_prob=several)
+    with refused("y_prob", holds=("list of columns", "`assess_by`, `compare`, `report`")):
+        cal.scan(frame, y_true="y", y_prob=models)
+    assert len(cal.scan(frame, y_true="y", y_prob=["p", "q"])) == 2
+    assert len(cal.assess_by(**names, y_prob=models)) == 2
+
+
 def test_a_result_becomes_a_frame_of_the_library_that_came_in_last(frame):
     for columns, library in ((frame, pd), (pl.from_pandas(frame), pl), (frame, pd)):
         assert isinstance(cal.assess(columns["y"], columns["p"]).to_frame(), library.DataFrame)

@@ -159,13 +159,15 @@ def test_a_column_named_twice_and_too_many_cells():
         find_groups(data=rows, **names, columns=["x"], n_bins=1000)
 
 
-def test_groups_of_one_row_are_counted_and_not_tested():
+def test_groups_with_few_rows_or_events_are_counted_and_not_tested():
+    """`a` has one row; `b` has ninety, and next to no expected events."""
     rng = np.random.default_rng(0)
-    p = rng.random(500)
-    rows = {"x": np.r_[["a", "b"], np.tile(["c", "d"], 249)], "p": p, "y": rng.random(500) < p}
+    group = np.r_[["a"], ["b"] * 90, np.tile(["c", "d"], 205)[:409]]
+    p = np.where(group == "b", 1e-6, rng.random(500))
+    rows = {"x": group, "p": p, "y": rng.random(500) < p}
     found = find_groups(data=rows, y_true="y", y_prob="p", columns=["x"])
     assert (found.tested, found.too_few) == (2, 2)
-    assert "2 more have too few rows" in str(found)
+    assert "2 more have too few rows or events" in str(found)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.9999])

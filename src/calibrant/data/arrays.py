@@ -14,6 +14,10 @@ from calibrant.errors import InputError, invalid, show_value
 
 _LIBRARY: ContextVar[str | None] = ContextVar("library of frames", default=None)
 
+SEVERAL_MODELS = (
+    "Several models are for `assess_by`, `compare`, `report` or `reliability_diagrams`."
+)
+
 
 def remember_library(native: Any) -> None:
     """Take note of the library of a frame or column of narwhals, if it is pandas or polars."""
@@ -59,8 +63,7 @@ def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
     if column.ndim == 0:
         message = f"`{name}` must be an array or a list; got {type(values).__name__}."
         models = name == "y_prob" and isinstance(values, Mapping)
-        hint = "Several models are for `assess_by`, `compare`, `report` or `reliability_diagrams`."
-        raise InputError(message, argument=name, hint=hint if models else None)
+        raise InputError(message, argument=name, hint=SEVERAL_MODELS if models else None)
     hint = "For class probabilities use `calibrant.confidence`, `top_label` or `classwise`."
     if column.ndim == 2 and 1 in column.shape:
         hint = f"Pass `numpy.ravel({name})`."

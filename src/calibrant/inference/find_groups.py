@@ -137,7 +137,7 @@ class FoundGroups(Sequence[FoundGroup], Record):
         return f"FoundGroups({len(self.shown)} of {self.tested} groups, {p_equation(self.p_value)})"
 
     def __str__(self) -> str:
-        few = f"\n{self.too_few:,} more have too few rows." if self.too_few else ""
+        few = f"\n{self.too_few:,} more have too few rows or events." if self.too_few else ""
         return f"{self.verdict}{few}\n\n{aligned(self.rows())}"
 
     def rows(self) -> list[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from calibrant.data.arrays import SEVERAL_MODELS
 from calibrant.data.rows import (
     InputOptions,
     refuse_keyword,
@@ -14,7 +15,7 @@ from calibrant.data.rows import (
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, is_summed
-from calibrant.errors import InputError
+from calibrant.errors import InputError, invalid
 from calibrant.io.request import MODEL
 from calibrant.io.rows import read_rows
 from calibrant.io.scan import ReadingOptions, scan
@@ -129,6 +130,8 @@ def sample_from(
     if is_summed(data) or not rows:
         if not groups:
             require_one_sample(options.get("multiclass"))
+            if isinstance(y_prob, Mapping | list) and options.get("multiclass") is None:
+                raise invalid("y_prob", "name one column of `data`", y_prob, SEVERAL_MODELS)
         found = from_data(y_true, y_prob, data, options, by=by, cluster=cluster, scale=scale)
         return found, None, cluster, {}
     return _rows_from(data, y_true, y_prob, dict(options), cluster)

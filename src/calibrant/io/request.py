@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import require_choice
+from calibrant.data.arrays import SEVERAL_MODELS
 from calibrant.data.cell_sums import FRACTION_BITS, require_nodes
 from calibrant.data.classes import as_class_names
 from calibrant.data.rows import (
@@ -226,6 +227,8 @@ def make_request(
     for name, column in (("y_true", y_true), ("y_prob", y_prob)):
         if column is None:
             raise InputError(f"`{name}` must name a column of the data; got None.", argument=name)
+    if isinstance(y_prob, Mapping):
+        raise invalid("y_prob", "be a column, or a list of columns", y_prob, SEVERAL_MODELS)
     several = isinstance(y_prob, list)  # a tuple may name one column of pandas
     probs = list(y_prob) if several else [y_prob]
     if len({show_value(prob) for prob in probs}) < len(probs) or not probs:
