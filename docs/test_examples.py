@@ -128,6 +128,17 @@ def test_the_reference_lists_every_map() -> None:
     for name in dir(calibrant.recalibration):
         home = getattr(calibrant.recalibration, name).__module__
         assert f"::: {home}.{name}\n" in pages, f"no page of docs/reference shows {name}"
+        assert f"`][{home}.{name}] | " in pages, f"no table of docs/reference has {name}"
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("reference/*.md")), ids=lambda page: page.stem)
+def test_tables_of_the_reference_are_the_first_lines_of_docstrings(page: Path) -> None:
+    text = page.read_text("utf-8")
+    for name, home, line in re.findall(r"^\| \[`(\S+)`\]\[(\S+)\] \| (.*) \|$", text, re.M):
+        where, members = _source_of(home)
+        first = (ast.get_docstring(members[0]) or "").splitlines()[0]
+        assert line.replace(r"\|", "|") == first, f"{name}, as {where} has it: {first}"
+        assert f"::: {home}\n" in text, f"{page.name} has {name} in a table and does not show it"
 
 
 @pytest.mark.parametrize("shown", SHOWN)
