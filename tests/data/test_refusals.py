@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from tests.refusals import ANYTHING, refused
 
 from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
@@ -139,6 +140,7 @@ def test_refusal_names_rule_row_value_and_a_cure_that_works(
         ([0.2, 0.7], [0, 1], "y_true", ("`y_prob`", "`y_true`")),
         ([0, 1], ["a", "b"], "y_prob", ("row 0", "'a'")),
         ([0, 1], [0.2 + 1j, 0.7], "y_prob", ("complex",)),
+        ([0, 1], csr_array([[0.2], [0.7]]), "y_prob", ("csr_array", "`.toarray()`")),
         ([0, 1], np.array(["2020", "2021"], "M8[Y]"), "y_prob", ("datetime64",)),
         (np.array([0, 1], "m8[s]"), [0.2, 0.7], "y_true", ("timedelta64",)),
         ([0, 1], [10**400, 0.5], "y_prob", ()),

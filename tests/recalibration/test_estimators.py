@@ -75,14 +75,9 @@ NOT_FOR_CLASSES = {
     ),
     **dict.fromkeys(
         (
-            "check_complex_data",
             "check_dtype_object",
-            "check_estimator_sparse_array",
-            "check_estimator_sparse_matrix",
-            "check_estimator_sparse_tag",
             "check_estimators_empty_data_messages",
             "check_fit2d_1feature",
-            "check_fit2d_predict1d",
             "check_n_features_in_after_fitting",
         ),
         "refused, in calibrant's own words",
@@ -111,6 +106,7 @@ NOT_FOR_MAPS_OF_PROBABILITIES = {
             "check_dict_unchanged",
             "check_dont_overwrite_parameters",
             "check_f_contiguous_array_estimator",
+            "check_fit2d_predict1d",
             "check_fit_check_is_fitted",
             "check_fit_idempotent",
             "check_methods_sample_order_invariance",

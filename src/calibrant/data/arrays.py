@@ -102,6 +102,10 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
         )  # Arrow hands over a value where one is missing
     if np.isscalar(values) or values is None:
         raise invalid(name, "be an array", values)
+    sparse = sys.modules.get("scipy.sparse")
+    if sparse is not None and sparse.issparse(values):
+        message = f"`{name}` must be a dense array; it is a sparse {type(values).__name__}."
+        raise InputError(message, argument=name, hint="Pass `.toarray()` of it.")
     import narwhals as nw
 
     series = nw.from_native(values, series_only=True, pass_through=True)
@@ -139,7 +143,8 @@ def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:
         except (TypeError, ValueError):
             pass
     message = f"`{name}` must hold numbers or labels; its type is {values.dtype}."
-    raise InputError(message, argument=name)
+    hint = "Complex data not supported: pass real numbers." if values.dtype.kind == "c" else None
+    raise InputError(message, argument=name, hint=hint)
 
 
 def _from_objects(values: NDArray[Any]) -> NDArray[Any]:

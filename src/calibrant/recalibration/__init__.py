@@ -17,6 +17,7 @@ if (
     from calibrant.recalibration.class_map import *
     from calibrant.recalibration.cross_fitted import *
     from calibrant.recalibration.effect import *
+    from calibrant.recalibration.group_map import *
     from calibrant.recalibration.histogram import *
     from calibrant.recalibration.isotonic import *
     from calibrant.recalibration.learned_map import *

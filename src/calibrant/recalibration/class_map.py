@@ -93,7 +93,7 @@ class ClassRecalibrator(LearnedMap):
                 f"`y_prob` must have a row per case and {self.n_features_in_} columns; its shape is "
                 f"{values.shape} (the map is expecting {self.n_features_in_} features as input).",
                 argument="y_prob",
-                hint="Pass a column for each class that the map was fitted on.",
+                hint="Reshape your data: a row per case, a column for each class of the fit.",
             )
         unknown = np.zeros(len(values), np.int64)
         rows, _ = self._rows(unknown, y_prob, classes=range(values.shape[1]))
