@@ -23,8 +23,8 @@ from calibrant.measures.smooth_ece import Certificate
 __all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "finding_of"]
 
 SCHEMA_VERSION = 1
-LARGE = 0.05
-"""An error this large matters in most uses."""
+LARGE = 0.1
+"""An error this large matters in nearly all uses: 30% that may be 20% or 40%."""
 Finding = Literal[
     "miscalibrated", "within the margin", "no miscalibration detected", "too few rows"
 ]
@@ -44,7 +44,7 @@ def finding_of(
 ) -> Finding:
     """Finding from the test and the upper end of the interval.
 
-    An error is large above 0.05, or above the rate of the rarer outcome.
+    An error is large above 0.1, or above the rate of the rarer outcome.
     """
     if margin is not None and high <= margin:
         return "within the margin"

@@ -126,7 +126,7 @@ class Comparison(Record):
     def verdict(self) -> str:
         """The finding in one line, about the model with the smallest SmoothECE.
 
-        "inconclusive" where a difference beyond 0.05, or beyond the rarer outcome's rate, is not ruled out.
+        "inconclusive" where a difference beyond 0.1, or beyond the rarer outcome's rate, is not ruled out.
         """
         best, *others = self.assessments
         against = {one.first: one for one in self.differences if one.second == best}
