@@ -484,18 +484,16 @@ def test_short_stretches_are_points_and_long_ones_lines(n: int) -> None:
 def test_a_single_row_is_seen_in_the_histogram() -> None:
     rng = np.random.default_rng(0)
     p = np.append(rng.uniform(0.0, 0.5, 10_000), 0.91)
-    (bars,) = cal.reliability_diagram(p < 0.3, p).plot(axes()).artists["histogram"]
+    bars, rug = cal.reliability_diagram(p < 0.3, p).plot(axes()).artists["histogram"]
     heights, edges, bottom = bars.get_data()
-    heights = heights - bottom
-    (here,) = np.flatnonzero((edges[:-1] <= 0.91) & (edges[1:] > 0.91))
-    assert 0.03 < heights[here] / heights.max() < 0.15
-    assert heights[np.searchsorted(edges, 0.7)] == 0.0
+    assert heights[np.searchsorted(edges, 0.91) - 1] == bottom < heights[0]
+    assert [line[0, 0] for line in rug.get_segments()] == pytest.approx([0.91])
 
 
 def test_tall_bars_have_their_share_beside_them() -> None:
     rng = np.random.default_rng(0)
     p = np.concatenate([rng.uniform(0.0, 0.01, 900), rng.uniform(0.1, 0.9, 100)])
-    _, text = cal.reliability_diagram(p < 0.3, p).plot(axes()).artists["histogram"]
+    *_, text = cal.reliability_diagram(p < 0.3, p).plot(axes()).artists["histogram"]
     assert text.get_text() == "90% of rows"
     thirds = np.repeat([0.2, 0.5, 0.7], 100)  # no room between these bars
     assert len(cal.reliability_diagram(thirds < 0.3, thirds).plot(axes()).artists["histogram"]) == 1
@@ -544,14 +542,39 @@ def test_models_with_points_stand_side_by_side(dense) -> None:
 
 
 @pytest.mark.parametrize(
-    ("regions", "sentence"),
+    ("off", "sentence"),
     [
-        ([(0.1, 0.3, 0.05), (0.6, 0.8, -0.02)], "Too high at 0.10 to 0.30, too low at 0.60 to 0.80"),
-        ([(0.1, 0.3, -0.05), (0.1, 0.3, -0.05)], "Predictions from 0.10 to 0.30 are too low by 0.05"),
-        ([], "Miscalibrated"),
+        (lambda p: 0.1 * ((p > 0.35) & (p < 0.65)), "Predictions too low from 0.3 to 0."),
+        (lambda p: 0.1 * (p < 0.25) - 0.1 * (p > 0.65), "too high above 0.6, too low below 0.3"),
+        (lambda p: -0.2 * p * (1.2 - p), "Predictions too high everywhere"),
+    ],
+)
+def test_titles_name_the_ranges_where_the_curve_leaves_its_band(off, sentence: str) -> None:
+    from dataclasses import replace
+
+    from calibrant.inference.direction import Direction
+
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    y = rng.random(p.size) < p + off(p)
+    found = cal.assess(y, p)
+    none = Direction("no clear direction", 0.0, 0.0, (), 0.8, False)
+    exact = replace(found, direction=none, mean_prediction=found.event_rate)
+    diagram = cal.reliability_diagram(cal.Sketch.from_arrays(y, p), assessment=exact)
+    assert sentence in diagram.verdict.sentence
+    weak = replace(diagram, given=replace(exact, p_value=0.034))
+    assert weak.verdict.sentence == f"Weak evidence: {diagram.verdict.short} (p = 0.034)"
+
+
+@pytest.mark.parametrize(
+    ("regions", "words"),
+    [
+        ([(0.1, 0.3, 0.05), (0.6, 0.8, -0.02)], "too high at 0.10 to 0.30, too low at 0.60 to 0.80"),
+        ([(0.1, 0.3, -0.05), (0.1, 0.3, -0.05)], "too low by 0.05 at 0.10 to 0.30"),
+        ([], "miscalibrated"),
     ],
 )  # fmt: skip
-def test_titles_name_the_ranges(dense, regions, sentence: str) -> None:
+def test_lines_of_a_forest_name_the_ranges(dense, regions, words: str) -> None:
     from dataclasses import replace
 
     from calibrant.inference.direction import Direction, Region
@@ -564,5 +587,4 @@ def test_titles_name_the_ranges(dense, regions, sentence: str) -> None:
     )
     direction = Direction("no clear direction", 0.0, 0.0, parts, 0.8, False)
     exact = replace(found, direction=direction, mean_prediction=found.event_rate)
-    diagram = cal.reliability_diagram(cal.Sketch.from_arrays(*dense), assessment=exact)
-    assert diagram.verdict.sentence == sentence
+    assert cal.plotting.forest_plot({"a": exact}).verdicts == (words,)

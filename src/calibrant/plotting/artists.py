@@ -46,12 +46,12 @@ WIDTHS = 12
 DRAWN_POINTS = 320
 """Points of a curve that a file keeps: finer than a printer at the width of a column."""
 BARS = 50
-LOWEST_BAR = 0.06
-"""Height of a bar with hardly any rows, as a share of the highest: a hairline."""
+LOWEST_BAR, RUG = 0.05, 0.2
+"""Height below which a bar is a hairline, and the height of that, as shares of the highest."""
 LABELLED_BAR = 0.3
 """Share of the rows from which on a bar says it: the others are so low that heights compare badly."""
-LABEL_BARS = 16
-"""Bars that the text takes the place of, which must be low."""
+LABEL_BARS, BESIDE_TEXT = 16, 0.3
+"""Bars that the text takes the place of, and the share of the highest from which on they are in its way."""
 STRIP = (-0.115, -0.015)
 """Strip of the histogram, below 0, in lengths of the axis."""
 LONGEST_NAME = 60
@@ -202,31 +202,39 @@ def histogram(
 ) -> list[Any]:
     """Bars of the share of rows along the axis, in the strip below 0; the highest fills it.
 
-    Where there are any rows, a bar can be seen; one that holds many of them has their share beside it. Bars
-    stand around the values of a predictor that emits few.
+    Bars too low to be seen are hairlines; one that holds many rows has their share beside it. Bars stand on
+    the values of a predictor that emits few.
     """
     low, high = limits
     span = high - low
-    few = np.unique(p).size < BARS
-    shift = 0.5 * span / BARS if few else 0.0
-    edges = np.linspace(low - shift, high + shift, BARS + 1 + few)
-    counts, edges = np.histogram(p, edges, weights=weight)
+    wide = span / BARS
+    values = np.unique(p[(p >= low) & (p <= high)])
+    apart = np.diff(values).min(initial=wide)
+    edges = np.linspace(low, high, BARS + 1)
+    if values.size < BARS and apart >= 0.5 * wide:
+        edges = np.add.outer(values, [-0.49 * apart, 0.49 * apart]).ravel()
+    counts, moments = (np.histogram(p, edges, weights=w)[0] for w in (weight, weight * p))
     bottom, top = low + STRIP[0] * span, low + STRIP[1] * span
-    share = counts / max(float(counts.max()), 1e-300)
-    heights = bottom + (top - bottom) * np.where(counts > 0, np.maximum(share, LOWEST_BAR), 0.0)
-    look = {"color": theme.histogram, "linewidth": 0, "zorder": 1}
-    drawn = [ax.stairs(heights, edges, baseline=bottom, fill=True, **look)]
+    share = counts / max(float(counts.max(initial=0.0)), 1e-300)
+    rug = (counts > 0) & (share < LOWEST_BAR)
+    look = {"color": theme.histogram, "zorder": 1}
+    heights = bottom + (top - bottom) * np.where(rug, 0.0, share)
+    drawn = [ax.stairs(heights, edges, baseline=bottom, fill=True, linewidth=0, **look)]
+    if rug.any():
+        tip = bottom + RUG * (top - bottom)
+        drawn.append(ax.vlines(moments[rug] / counts[rug], bottom, tip, linewidth=0.5, **look))
     part = counts / max(float(weight.sum()), 1e-300)
-    free = share < 0.5
+    taken = [(edges[k], edges[k + 1]) for k in np.flatnonzero(share >= BESIDE_TEXT)]
     for k in np.flatnonzero(part >= LABELLED_BAR):
         inward = -1 if edges[k] + edges[k + 1] > low + high else 1
-        beside = slice(*sorted((k + inward, k + inward * LABEL_BARS)))
-        if free[beside].all():
-            free[beside] = False
+        start = edges[k] if inward < 0 else edges[k + 1]
+        left, right = sorted((start, start + inward * LABEL_BARS * wide))
+        if not any(one < right and other > left for one, other in taken):
+            taken.append((left, right))
             drawn.append(
                 ax.annotate(
                     f"{part[k]:.0%} of rows",
-                    (edges[k] if inward < 0 else edges[k + 1], 0.5 * (bottom + top)),
+                    (start, 0.5 * (bottom + top)),
                     xytext=(3 * inward, 0),
                     textcoords="offset points",
                     ha="right" if inward < 0 else "left",

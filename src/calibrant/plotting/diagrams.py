@@ -188,7 +188,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         colors, look = _colors(self, look)
         style, asked = split_look(look, new=True)
         chosen = as_theme(theme)
-        of, names, beside = self._judged, list(self), {}
+        of, names, beside, heading = self._judged, list(self), {}, ""
         if layout == "overlay":
             frame = framed(self._common_frame(), asked)
             frames = [frame]
@@ -196,17 +196,23 @@ class Diagrams(Picture, Mapping[str, Diagram]):
                 name: f"{display_name(self._heading(name), 28)}: {one.short_label}"
                 for name, one in of.items()
             }
+            if all(one.assessment for one in of.values()):
+                confidence = next(iter(of.values())).assessment.confidence
+                heading = f"SmoothECE ({100 * confidence:g}% interval)"
             settings: dict[str, Any] = {}
         else:
             names = self._worst_first()
-            if layout == "forest":
-                forest = forest_plot({self._heading(name): of[name].assessment for name in names})
-                beside, noun = {"forest": forest}, "classes " if self._noun else ""
-                names, columns = names[:WORST], 1
-                finding = forest.label.replace("mis", f"{noun}mis")
-                asked.setdefault("title", f"{finding}; curves of the {len(names)} worst")
             if columns is None:
                 columns = len(self) if len(self) <= ONE_ROW else int(np.ceil(len(self) ** 0.5))
+            judged = all(each.assessment for each in of.values())
+            if layout == "forest" or (judged and columns > 1 and len(self) > ONE_ROW):
+                forest = forest_plot({self._heading(name): of[name].assessment for name in names})
+                noun, order = "classes " if self._noun else "", ", largest error first"
+                if layout == "forest":
+                    beside, names, columns = {"forest": forest}, names[:WORST], 1
+                    order = f"; curves of the {len(names)} worst"
+                asked.setdefault("title", forest.label.replace("mis", f"{noun}mis") + order)
+            of = {name: one.in_one_style() for name, one in of.items()}
             title = asked.pop("title", "")
             frames = [framed(_small_frame(of[name]), asked) for name in names]
             legend = dict(frames[0].legend)
@@ -223,12 +229,12 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             }
         if asked.get("legend") is False:
             legend = {}
-        label = "SmoothECE (grey bar: noise floor)"
+        label = "SmoothECE (grey: expected by chance)"
         arranged = lay_out(
             frames,
             chosen,
             **settings,
-            legend_lines=len(legend),
+            legend_lines=len(legend) + bool(legend and heading),
             beside=replace(forest.frame(), title="", xlabel=label) if beside else None,
             figsize=figsize,
             pyplot=pyplot,
@@ -247,7 +253,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         artists: Mapping[str, list[Any]] = {name: [plot.main] for name, plot in plots.items()}
         if layout != "overlay":
             artists = {k: drawn for plot in plots.values() for k, drawn in plot.artists.items()}
-        write_legend(arranged, artists, legend, chosen)
+        write_legend(arranged, artists, legend, chosen, heading)
         return plots
 
     @cached_property
@@ -270,11 +276,11 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         return f"{self._noun} {name}".strip()
 
     def _worst_first(self) -> list[str]:
-        """Names by lower confidence limit, then by estimate, the largest first; as they came for others."""
+        """Names of those that are miscalibrated, then of others, the largest error first."""
 
-        def size(name: str) -> tuple[float, float]:
+        def size(name: str) -> tuple[bool, float]:
             found = self._judged[name].assessment
-            return (0.0, 0.0) if found is None else (-found.interval.low, -found.smooth_ece)
+            return (True, 0.0) if found is None else (not found.miscalibrated, -found.smooth_ece)
 
         return sorted(self, key=size)
 
@@ -289,7 +295,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         worst, title, note = self._judged[name], "", ""
         if worst.kind == RELIABILITY:
             share = f"{100 * cast(ReliabilityDiagram, worst).confidence:g}%"
-            note = f"n = {self._rows()}; legend: SmoothECE ({share} CI); shaded: {share} bands"
+            note = f"n = {self._rows()}; shaded: {share} confidence bands"
         if worst.assessment is not None:
             title = "No miscalibration detected in any"
             if worst.verdict.clear:

@@ -58,7 +58,17 @@ class ForestPlot(Diagram):
     @property
     def label(self) -> str:
         """The finding over all groups."""
-        return f"{int(self.miscalibrated.sum())} of {len(self.names)} miscalibrated"
+        found = f"{int(self.miscalibrated.sum())} of {len(self.names)} miscalibrated"
+        return f"{found}, all {self._kinds.pop()}" if self._alike else found
+
+    @property
+    def _kinds(self) -> set[str]:
+        return {verdict.removeprefix("slightly ") for verdict in self.verdicts}
+
+    @property
+    def _alike(self) -> bool:
+        """True where several groups are miscalibrated in one way, which is then said once."""
+        return len(self.names) > 1 and bool(self.miscalibrated.all()) and len(self._kinds) == 1
 
     def __repr__(self) -> str:
         return f"ForestPlot({self.label})"
@@ -91,14 +101,14 @@ class ForestPlot(Diagram):
             title=self.label[0].upper() + self.label[1:],
             xlabel="SmoothECE",
             legend={
-                "floor": "Noise floor: mean of calibrated predictions",
+                "floor": "Expected by chance: the noise floor",
                 "calibrated": f"No miscalibration shown, with {share}",
                 "off": f"Miscalibrated, with {share}",
             },
         )
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
-        """Noise floors as bars, estimates with their intervals, and the finding above each."""
+        """Noise floors as bars, estimates with their intervals, and the findings where they differ."""
         count = min(len(self.names), MOST_NAMED)
         y = np.arange(count, dtype=np.float64)[::-1]
         theme = style.theme
@@ -107,6 +117,8 @@ class ForestPlot(Diagram):
             "floor": [ax.hlines(y, 0.0, self.floor[:count], linewidth=7, **grey)]
         }
         drawn |= _intervals(ax, style, y, self.estimate, self.low, self.high, self.miscalibrated)
+        if self._alike:
+            return drawn
         text = {"fontsize": SMALL - 1.0, "color": theme.muted, "textcoords": "offset points"}
         drawn["verdicts"] = [
             ax.annotate(verdict, (0.0, at), xytext=(0, 6), **text)

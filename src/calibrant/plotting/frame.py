@@ -396,7 +396,11 @@ def set_names(ax: Any, names: Sequence[str]) -> None:
 
 
 def write_legend(
-    layout: Layout, artists_of: Mapping[str, list[Any]], legend: Mapping[str, str], theme: Theme
+    layout: Layout,
+    artists_of: Mapping[str, list[Any]],
+    legend: Mapping[str, str],
+    theme: Theme,
+    title: str = "",
 ) -> None:
     """Legend below the axes: keys of the artists, each with its text."""
     handles, texts = [], []
@@ -420,8 +424,12 @@ def write_legend(
         borderaxespad=0.0,
         borderpad=0.0,
         labelspacing=0.45,
+        title=title or None,
+        title_fontsize=SMALL,
+        alignment="left",
         handler_map={tuple: HandlerTuple(ndivide=1)},
     )
+    drawn.get_title().set_color(theme.ink)
     for text in drawn.get_texts():
         text.set_parse_math(False)
 

@@ -302,18 +302,19 @@ def _bandwidths(
     slope = np.abs(np.diff(np.asarray(scale.prediction(around)), axis=0)[0]) / (2e-4 * length)
     limit = np.maximum(narrowest, widest / np.maximum(slope, widest / length))
     widths = np.full(p.size, narrowest)
-    few = np.arange(p.size)
-    images = _images(pilot.x, length if scale.reflected else None, REACH * max(widest, narrowest))
-    while few.size:
-        total, squares = np.zeros(few.size), np.zeros(few.size)
-        width = widths[few, None]
-        for image in images:
-            kernel = np.exp(-0.5 * ((pilot.x[few, None] - image) / width) ** 2)
-            total += kernel @ pilot.weight
-            squares += (kernel * kernel) @ pilot.squared
-        effective = total**2 / squares / design_effect
-        steep = p[few] * (1.0 - p[few]) / (NOISE_SLOPE * widths[few] * slope[few]) ** 2 / 2.0
-        few = few[(effective < np.maximum(wanted, steep)) & (widths[few] < limit[few])]
+    distances = [
+        pilot.x[:, None] - image
+        for image in _images(
+            pilot.x, length if scale.reflected else None, REACH * max(widest, narrowest)
+        )
+    ]
+    few = np.ones(p.size, dtype=bool)
+    while few.any():
+        # As the curve will have them: dense rows nearby, which stay narrow, do not count.
+        kernel = sum(np.exp(-0.5 * (d / widths) ** 2) for d in distances) / widths
+        effective = (kernel @ pilot.weight) ** 2 / ((kernel * kernel) @ pilot.squared)
+        steep = p * (1.0 - p) / (NOISE_SLOPE * widths * slope) ** 2 / 2.0
+        few = (effective / design_effect < np.maximum(wanted, steep)) & (widths < limit)
         widths[few] = np.minimum(widths[few] * 1.2, limit[few])
     # Neighbours agree: a moving average of the logarithms, which leaves what was not widened alone.
     shape = np.bartlett(7)[1:-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Unpack, cast
 
@@ -44,6 +44,7 @@ from calibrant.plotting.neighborhoods import (
     Curve,
     clumps_outside,
     curve_of,
+    runs,
 )
 from calibrant.plotting.verdict import Verdict, number_text, verdict_of
 
@@ -119,6 +120,7 @@ class ReliabilityDiagram(Diagram):
     bands: bool = True
     attributes: bool = False
     given: Assessment | None = None
+    design_effect: float = 1.0
 
     @property
     def n(self) -> int:
@@ -166,7 +168,8 @@ class ReliabilityDiagram(Diagram):
         if self.assessment is None:
             few = "" if self.bandwidth is not None else "Too few rows to tell"
             return Verdict(few, few.lower(), not few)
-        found = verdict_of(self.assessment)
+        low, high = self.limits
+        found = verdict_of(self.assessment, self.curve, high - low)
         if found.clear and self._correlation_z() < INVERTED:
             return Verdict("Inverted: events fall as predictions rise", "inverted", True)
         return found
@@ -234,6 +237,15 @@ class ReliabilityDiagram(Diagram):
             np.concatenate([shown, of.low, of.high]),
             np.concatenate([error, np.zeros(2 * of.rows.size)]),
         )
+
+    def in_one_style(self) -> ReliabilityDiagram:
+        """The diagram with points only, where there would be pieces of a curve, or a curve and points."""
+        curve = self.curve
+        if len(runs(curve.drawn)) + (self.points.rows.size > 0) < 2 or self.bandwidth is not None:
+            return self
+        bare = replace(curve, drawn=np.zeros_like(curve.drawn))
+        every = clumps_outside(self.rows, bare, self.confidence, self.design_effect)
+        return replace(self, curve=bare, points=every)
 
     def frame(self) -> Frame:
         """Title, labels, limits and legend of a picture of its own."""
@@ -414,4 +426,5 @@ def reliability_diagram(
         bands=bands and (assessment is None or assessment.clusters is None),
         attributes=attributes,
         given=assessment,
+        design_effect=design_effect,
     )

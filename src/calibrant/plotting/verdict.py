@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
+
+from calibrant._format import p_equation
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.direction import NO_DIRECTION, Region, decimal_places
+from calibrant.plotting.neighborhoods import Curve, runs
 
 __all__ = ["Verdict", "number_text", "verdict_of"]
 
@@ -18,6 +23,10 @@ NOTABLE = 1.25
 """Ratio nearer to 1 than which the range of the error says more."""
 SLIGHT, SLIGHT_SHARE = 0.01, 0.1
 """Upper ends of intervals, as they are and as a share of the rarer outcome, of errors that hardly matter."""
+STRONG = 0.01
+"""P-value above which a rejection is weak evidence."""
+SEEN = 0.02
+"""Distance of a curve from its consistency band that can be seen, as a share of the axis."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +48,11 @@ class Verdict:
     clear: bool
 
 
-def verdict_of(assessment: Assessment) -> Verdict:
+def verdict_of(assessment: Assessment, curve: Curve | None = None, axis: float = 1.0) -> Verdict:
     """Direction and size of the error where calibration was rejected, and otherwise how large it may be.
+
+    Errors to both sides are named by the ranges where a curve that is drawn, on an axis of this length, can
+    be seen outside its consistency band.
 
     Examples
     --------
@@ -60,6 +72,7 @@ def verdict_of(assessment: Assessment) -> Verdict:
     sentence, short = (
         _CONFIDENCE.get(assessment.direction.label)
         or _one_side(assessment)
+        or (curve and _seen(curve, axis, assessment.direction.label))
         or _ranges(assessment.direction.regions)
     )
     rarer = min(assessment.event_rate, 1.0 - assessment.event_rate)
@@ -67,6 +80,8 @@ def verdict_of(assessment: Assessment) -> Verdict:
         off = "" if "confident" in sentence else "off: "
         sentence = f"Slightly {off}{sentence[0].lower()}{sentence[1:]}"
         short = f"slightly {short}"
+    if assessment.p_value_judged > STRONG:
+        sentence = f"Weak evidence: {short} ({p_equation(assessment.p_value_judged)})"
     return Verdict(sentence, short, True)
 
 
@@ -125,7 +140,41 @@ def _ranges(regions: Sequence[Region]) -> tuple[str, str]:
     text = ", ".join(
         f"too {'high' if one.gap > 0.0 else 'low'} at {one.ends}" for one in (first, other)
     )
-    return text.capitalize(), text
+    return f"Predictions {text}", text
+
+
+def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
+    """The two longest ranges where the curve is seen outside its band, to a tenth of the axis."""
+    places = int(1.0 - np.floor(np.log10(axis)))
+    step = 10.0**-places
+    drawn = curve.drawn
+    x, y = curve.prediction[drawn], curve.observed[drawn]
+    sides = {
+        "too low": y - curve.consistency_high[drawn],
+        "too high": curve.consistency_low[drawn] - y,
+    }
+    found: list[tuple[float, str, str]] = []
+    for side, beyond in sides.items():
+        outside = beyond > 0.0
+        for before, after in pairwise(runs(outside)):
+            if x[after.start] - x[before.stop - 1] < step:
+                outside[before.stop : after.start] = True
+        for run in runs(outside):
+            low, high = x[run.start], x[run.stop - 1]
+            ends = [f"{end:.{places}f}" for end in (low, high)]
+            if beyond[run].max() < SEEN * axis or ends[0] == ends[1]:
+                continue
+            first, last = low - x[0] < 0.5 * step, x[-1] - high < 0.5 * step
+            where = f"from {ends[0]} to {ends[1]}"
+            if first or last:
+                where = f"below {ends[1]}" if first else f"above {ends[0]}"
+            found.append((high - low, side, "everywhere" if first and last else where))
+    found = sorted(found, reverse=True)[:2]
+    if not found or (direction.startswith("predictions") and not direction.endswith(found[0][1])):
+        return None
+    text = ", ".join(f"{side} {where}" for _, side, where in found)
+    text = text.replace(f", {found[0][1]}", " and")  # both to one side
+    return f"Predictions {text}", text
 
 
 def _side(gap: float) -> str:
