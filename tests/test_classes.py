@@ -176,7 +176,7 @@ def test_models_are_compared_class_by_class():
     for name, one in alone.items():
         assert found[name].differences[0].p_value == one.differences[0].p_value
         assert found[name].assessments["b"] == one.assessments["b"]
-    assert min(f.differences[0].adjusted_p_value for f in found.values()) == pytest.approx(
+    assert min(f.differences[0].p_value_adjusted for f in found.values()) == pytest.approx(
         min(1.0, 3 * min(p_values))
     )
     said = compare_by(LABELS, {"a": PROBS, "b": OTHER}, multiclass="top_label")

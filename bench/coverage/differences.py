@@ -85,12 +85,12 @@ def intervals(rng: Generator, name: str, n: int) -> list[float]:
     (pair,) = cal.compare(y, {"a": p, "b": chance}).differences
     difference = truth(name) if pair.first == "a" else -truth(name)
     contradicts = any(
-        (one.adjusted_p_value <= LEVEL) != (one.low > 0.0 or one.high < 0.0)
+        (one.p_value_adjusted <= LEVEL) != (one.low > 0.0 or one.high < 0.0)
         for one in (equal, pair)
     )
     return [
-        float(equal.adjusted_p_value <= LEVEL),
-        float(pair.adjusted_p_value <= LEVEL),
+        float(equal.p_value_adjusted <= LEVEL),
+        float(pair.p_value_adjusted <= LEVEL),
         float(equal.low <= 0.0 <= equal.high),
         float(pair.low <= difference <= pair.high),
         pair.high - pair.low,

@@ -42,8 +42,8 @@ def test_finds_the_better_model_and_says_so() -> None:
     clear = by_pair[frozenset(("good", "bold"))]
     assert clear.first == "bold"
     assert clear.low > 0
-    assert clear.adjusted_p_value < 0.001
-    assert by_pair[frozenset(("good", "noisy"))].adjusted_p_value > 0.05
+    assert clear.p_value_adjusted < 0.001
+    assert by_pair[frozenset(("good", "noisy"))].p_value_adjusted > 0.05
     assert "no difference in calibration detected between" in found.verdict
     assert found.assessments["bold"].smooth_ece == pytest.approx(
         cal.smooth_ece(y, models["bold"]), abs=1e-6
@@ -83,7 +83,7 @@ def test_a_p_value_and_its_interval_never_contradict(
         with warnings.catch_warnings(action="ignore"):
             found = compare(*arguments, confidence=confidence, correction=correction, **beside)
         for pair in found.differences:
-            assert (pair.adjusted_p_value <= found.level) == (pair.low > 0 or pair.high < 0)
+            assert (pair.p_value_adjusted <= found.level) == (pair.low > 0 or pair.high < 0)
             assert pair.low <= pair.value <= pair.high
 
 
@@ -97,7 +97,7 @@ def test_models_that_differ_clearly_are_told_apart_by_interval_and_verdict_alike
     (pair,) = found.differences
     assert (pair.first, pair.second) == ("high", "low")
     assert 0 < pair.low < 0.05 < pair.high
-    assert pair.adjusted_p_value <= 0.05
+    assert pair.p_value_adjusted <= 0.05
 
 
 def test_models_come_as_a_mapping_a_frame_or_columns() -> None:
@@ -135,7 +135,7 @@ def test_groups_are_compared_one_by_one_and_corrected_together() -> None:
     assert found.verdict == "better calibrated: good for 1 of 2 groups (corrected for testing 2)"
     assert found.to_frame("polars")["group"].to_list() == ["x", "y"]
     one = found["x"].differences[0]
-    assert one.adjusted_p_value == pytest.approx(2 * one.p_value)
+    assert one.p_value_adjusted == pytest.approx(2 * one.p_value)
     document = found.to_dict()
     assert [one["group"] for one in document["groups"]] == ["x", "y"]
     light = compare_by(y, models, by=by, sample_weight=np.where(by == "y", 0.0, 1.0))

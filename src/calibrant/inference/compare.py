@@ -68,7 +68,7 @@ class Difference:
         The difference in this sample.
     low, high : float
         Interval for the difference in the population.
-    p_value, adjusted_p_value : float
+    p_value, p_value_adjusted : float
         P-values of "both models have the same SmoothECE"; the second accounts for all pairs that were
         compared. It is at most 1 - confidence exactly where the interval leaves 0.
     """
@@ -79,7 +79,7 @@ class Difference:
     low: float
     high: float
     p_value: float
-    adjusted_p_value: float
+    p_value_adjusted: float
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Comparison(Record):
         """
         best, *others = self.assessments
         against = {one.first: one for one in self.differences if one.second == best}
-        worse = [name for name in others if against[name].adjusted_p_value <= self.level]
+        worse = [name for name in others if against[name].p_value_adjusted <= self.level]
         if len(worse) == len(others):
             return f"{best} is better calibrated than {_listed(others)}"
         rivals = [name for name in others if name not in worse]
@@ -161,7 +161,7 @@ class Comparison(Record):
         ]
         pairs = [
             f"{pair.first} - {pair.second}: {decimals(pair.value)} ({decimals(pair.low)} to "
-            f"{decimals(pair.high)}), {p_equation(pair.adjusted_p_value)}"
+            f"{decimals(pair.high)}), {p_equation(pair.p_value_adjusted)}"
             for pair in self.differences
         ]
         how = fill(f"differences of SmoothECE ({how}; {corrected})", LINE)
@@ -222,7 +222,7 @@ class GroupComparisons(Mapping[Any, Comparison], Record):
         for one in self.values():
             best = next(iter(one.assessments))
             rivals = [pair for pair in one.differences if pair.second == best]
-            wins[best] += all(pair.adjusted_p_value <= one.level for pair in rivals)
+            wins[best] += all(pair.p_value_adjusted <= one.level for pair in rivals)
         return wins
 
     @property

@@ -376,7 +376,7 @@ def _comparison(found: Comparison | None) -> list[Section]:
             f"{names[one.first]} less {names[one.second]}",
             decimals(one.value),
             f"{decimals(one.low)} to {decimals(one.high)}",
-            p_text(one.adjusted_p_value),
+            p_text(one.p_value_adjusted),
         ]
         for one in found.differences
     ]
