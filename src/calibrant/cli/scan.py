@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -96,7 +96,7 @@ def sql(
     label: str = "y",
     weight: str | None = None,
     by: list[str] | None = None,
-    dialect: Literal["duckdb", "postgres", "bigquery", "snowflake", "spark", "sqlite"] = "duckdb",
+    dialect: str = "duckdb",
     apply: str | None = None,
 ) -> None:
     """Print a query that makes a sketch in a warehouse.
@@ -120,7 +120,7 @@ def sql(
     Output
     ------
     dialect : -
-        SQL dialect of the warehouse. [duckdb]
+        SQL dialect of the warehouse, such as bigquery; the error for an unknown one lists them. [duckdb]
     apply : MAP
         Print this map of `recalibrate` as an expression of the predictions instead.
     """
