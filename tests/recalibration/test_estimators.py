@@ -215,7 +215,7 @@ def test_hints_name_what_a_map_takes():
         fitted(GroupRecalibrator)[0].transform(np.column_stack([100 * P, LABELS, P]))
     with refused("y_prob", holds="convert them to probabilities first"):
         GroupRecalibrator().fit(np.column_stack([100 * P, LABELS]), Y)
-    with refused("y_prob", holds="pass `from_logits=False`"):
+    with refused("y_prob", holds="make the map with `from_logits=False`"):
         TemperatureScaling().fit(PROBS, LABELS)
 
 

@@ -174,7 +174,7 @@ def hints_of_maps(*, drop: bool = True) -> Iterator[None]:
         yield
     except InputError as error:
         hint = (error.hint or "").replace(
-            "leave out `from_logits=True`", "pass `from_logits=False`"
+            "leave out `from_logits=True`", "make the map with `from_logits=False`"
         )
         hint = re.sub(r"(pass )?`(\w+)=True`", "convert them to probabilities first", hint)
         error.hint = (hint if drop else hint.replace(DROP, "Leave such rows out first.")) or None
