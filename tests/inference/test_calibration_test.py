@@ -116,6 +116,12 @@ def test_the_interval_holds_the_error_of_the_population() -> None:
     assert found >= 120
 
 
+def test_an_error_beyond_one_half_has_a_lower_end_near_it() -> None:
+    prediction = np.random.default_rng(0).beta(50, 1, 2000)
+    found = cal.assess(np.zeros(2000), prediction)
+    assert 0.97 < found.interval.low <= found.smooth_ece <= found.interval.high
+
+
 def test_a_tiny_p_value_needs_no_draws() -> None:
     p = np.linspace(0.0005, 0.9995, 1_000)
     assert CalibrationTest.of(Sketch.from_arrays(p > 0.5, p)).p_value < 1e-15

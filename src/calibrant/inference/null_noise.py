@@ -46,7 +46,7 @@ Integers = NDArray[np.int64]
 Singles = NDArray[np.float32]
 
 SCALES = 0.5 * 1.7 ** -np.arange(40.0)
-"""From the widest error that a probability scale can have; adjacent scales correlate by about .9."""
+"""Wider kernels see hardly more than the mean residual; adjacent scales correlate by about .9."""
 MOST_CELLS = 256
 """Of rows at the finest scale: more would cost time and show errors that hardly any sample has."""
 DRAWS = 499
