@@ -518,10 +518,33 @@ def test_findings_of_classes_are_corrected_for_their_number() -> None:
     plots = several.plot()
     texts = texts_of(plots["forest"].figure)
     assert alone > 0
-    assert texts[0] == "0 of 26 classes miscalibrated; curves of the 2 worst"
+    assert texts[0] == "0 of 26 classes miscalibrated; the 2 worst in detail"
     assert len(plots) == 3
     assert texts[1].startswith("class ")
     assert [t.get_text() for t in plots["forest"].ax.get_yticklabels()][-1] == texts[1]
+
+
+def test_small_panels_have_points_where_a_curve_is_in_pieces() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.normal(np.repeat([0.3, 0.8], 500), 0.05).clip(0.01, 0.99)
+    alone = cal.reliability_diagram(rng.random(p.size) < p, p)
+    models = cal.plotting.Diagrams(dict.fromkeys("abcd", alone)).plot(layout="grid")
+    assert "curve" in alone.plot().artists
+    assert all({"points", "curve"} & set(plot.artists) == {"points"} for plot in models.values())
+    assert texts_of(models["a"].figure)[0] == "0 of 4 miscalibrated, largest error first"
+
+
+def test_one_kind_of_finding_is_said_once(dense) -> None:
+    y, p = dense
+    off, other = cal.assess(y, p), cal.assess(y, 1.0 - p)
+    assert off.miscalibrated
+    assert other.miscalibrated
+    same = cal.plotting.forest_plot({"a": off, "b": off})
+    assert same.label == f"2 of 2 miscalibrated, all {same.verdicts[0]}"
+    assert "verdicts" not in same.plot().artists
+    mixed = cal.plotting.forest_plot({"a": off, "b": other, "c": cal.assess(y[:50], p[:50])})
+    assert "all" not in mixed.label
+    assert "verdicts" in mixed.plot().artists
 
 
 def test_labels_of_small_multiples_stand_at_the_edge(dense) -> None:

@@ -210,7 +210,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
                 noun, order = "classes " if self._noun else "", ", largest error first"
                 if layout == "forest":
                     beside, names, columns = {"forest": forest}, names[:WORST], 1
-                    order = f"; curves of the {len(names)} worst"
+                    order = f"; the {len(names)} worst in detail"
                 asked.setdefault("title", forest.label.replace("mis", f"{noun}mis") + order)
             of = {name: one.in_one_style() for name, one in of.items()}
             title = asked.pop("title", "")

@@ -241,7 +241,7 @@ def lay_out(
     title : str
         Above everything.
     beside : Frame, optional
-        At the right of all others, as tall as they are; of named lines.
+        At the left of all others, as tall as they are; of named lines.
     figsize : pair, optional
         Inches; the height may be None.
     pyplot : bool
@@ -300,7 +300,7 @@ def lay_out(
         write_line(MARGIN, height - 0.27, title, FONT + 1.0, theme.ink, "bold")
     for k, (frame, lines) in enumerate(zip(frames, texts, strict=True)):
         row, column = divmod(k, columns)
-        x = column * (left + side + RIGHT)
+        x = extra + column * (left + side + RIGHT)
         top = height - head - row * (above + tall + between) - above
         if same and column:
             frame = replace(frame, ylabel="")
@@ -315,9 +315,9 @@ def lay_out(
     if beside is not None:
         low = legend + BELOW
         tall = height - head - low - ABOVE - LINE
-        add(beside, width - PANEL - RIGHT, low, PANEL, tall)
+        add(beside, extra - PANEL - RIGHT, low, PANEL, tall)
         y = height - head - 0.1 - 0.8 * LINE
-        write_line(width - extra + MARGIN, y, beside.title, FONT, theme.ink, "bold")
+        write_line(MARGIN, y, beside.title, FONT, theme.ink, "bold")
     return layout
 
 
