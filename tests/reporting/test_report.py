@@ -46,6 +46,26 @@ def test_a_calibrated_model_is_not_accused() -> None:
     assert not made.to_dict()["groups"][0]["assessment"]["miscalibrated"]
 
 
+def test_groups_with_a_gap_are_named_first_where_all_rows_together_show_none() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, (2, 20_000))
+    p = rng.uniform(0.2, 0.8, 20_000)
+    y = rng.random(20_000) < p + np.where(a == b, 0.1, -0.1)
+    table = {"a": a, "b": b, "p": p, "y": y}
+    found = cal.find_groups(data=table, y_true="y", y_prob="p", columns=["a", "b"])
+    made = cal.report(y, p).with_outcomes(found)
+    headline = f"Calibrated on average, but not in groups: {found.verdict}."
+    assert unescape(made.html).index(headline) < made.html.index("<svg")
+    assert "What to do: nothing" not in made.html
+    assert made.to_dict()["verdict"] == headline[0].lower() + headline[1:-1]
+    assert 'class="verdict bad"' in made.html
+    assert unescape(made._repr_html_()).count(found.verdict) == 1
+    wrong = cal.report(y, p**2).with_outcomes(found)
+    for text in (wrong.to_dict()["verdict"], wrong.markdown.split("##")[0]):
+        assert "iscalibrated" in text
+        assert "4 of 8 groups have a gap" in text
+
+
 def test_a_rare_event_is_not_declared_fine_by_an_absolute_limit() -> None:
     rng = np.random.default_rng(0)
     p = np.full(2000, 0.004)

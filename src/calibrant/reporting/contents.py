@@ -31,6 +31,7 @@ from calibrant.plotting.themes import DARK, LIGHT, Theme
 from calibrant.plotting.verdict import number_text
 from calibrant.reporting.classes import CONFIDENT, ClassFindings
 from calibrant.reporting.summary import (
+    CALIBRATED,
     MEASURE_NAMES,
     GroupSummary,
     Outcome,
@@ -62,6 +63,10 @@ TITLES = {
     QuantileAssessment: "Quantile forecasts",
     DistributionAssessment: "Predictive distributions",
 }
+ADVICE_ON_GROUPS = (
+    "look at the worst of them, and recalibrate by group (`recalibration.GroupRecalibrator`) or state their "
+    "gaps with the predictions. One map for all rows does not close gaps of opposite sign."
+)
 SCORE_NAMES = {"smooth_ece": "SmoothECE", "brier": "Brier score", "log_loss": "Log loss"}
 
 
@@ -138,6 +143,15 @@ def contents_of(summary: Summary) -> Contents:
         plot = forest_plot({group.name: group.assessment for group in groups})
         picture = Picture(plot, f"Forest plot of {summary.noun}")
         sections = _sections_on_many(summary, finding)
+    if groups and summary.wrong_groups:
+        level = "bad"
+        in_groups = f"In groups: {summary.wrong_groups}."
+        alone = finding is None and groups[0].assessment.finding in CALIBRATED
+        headline = _sentence(summary.verdict) if alone else f"{headline} {in_groups}"
+        sentences = [
+            *([] if alone else sentences),
+            f"What to do{'' if alone else ' in groups'}: {ADVICE_ON_GROUPS}",
+        ]
     sections += [_outcome(one) for one in summary.outcomes]
     if summary.classes is not None:
         sections.append(_classes(summary.classes))

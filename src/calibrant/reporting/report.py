@@ -134,9 +134,12 @@ class Report:
         return f"<Report {self.summary.title!r} on {names}{more}>"
 
     def _repr_html_(self) -> str:
+        summary = self.summary
+        verdicts = [(group.name, group.assessment.verdict) for group in summary.groups]
+        if summary.wrong_groups or not verdicts:
+            verdicts = [("all rows", summary.verdict)]
         lines = "".join(
-            f"<li><b>{escape(group.name)}</b>: {escape(group.assessment.verdict)}</li>"
-            for group in self.summary.groups
+            f"<li><b>{escape(name)}</b>: {escape(verdict)}</li>" for name, verdict in verdicts
         )
         return f"<p><b>{escape(self.summary.title)}</b></p><ul>{lines}</ul>"
 

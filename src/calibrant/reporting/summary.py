@@ -37,6 +37,7 @@ from calibrant.recalibration.halves import recalibrated_halves
 from calibrant.reporting.classes import ClassFindings
 
 __all__ = [
+    "CALIBRATED",
     "MEASURE_NAMES",
     "GroupSummary",
     "Halves",
@@ -69,6 +70,8 @@ MEASURE_NAMES = {
     "miscalibration": "Miscalibration part of the Brier score (CORP)",
 }
 """Other measures of the literature, and their display names."""
+CALIBRATED = ("within the margin", "no miscalibration detected")
+"""Findings that say that no error was seen, or none that matters."""
 FEW_EVENTS = 20
 """Events below which intervals are wide whatever the number of rows."""
 HEAVY_TIE = 0.05
@@ -276,13 +279,21 @@ class Summary:
         return of + self.groups[0].notes[0]
 
     @property
+    def wrong_groups(self) -> str:
+        """Verdict on groups that `find_groups` found to have a gap; empty where there are none."""
+        found = [one for one in self.outcomes if isinstance(one, FoundGroups) and one.miscalibrated]
+        return "; ".join(shown_text(one.verdict, longest=200) for one in found)
+
+    @property
     def verdict(self) -> str:
         """The finding in one line: over all groups, of the only one, or of other outcomes alone."""
-        if self.finding is not None:
-            return self.finding.verdict
-        if self.groups:
-            return self.groups[0].assessment.verdict
-        return "; ".join(one.verdict for one in self.outcomes)
+        if not self.groups:
+            return "; ".join(one.verdict for one in self.outcomes)
+        one = self.groups[0].assessment
+        if self.wrong_groups and self.finding is None and one.finding in CALIBRATED:
+            return f"calibrated on average, but not in groups: {self.wrong_groups}"
+        found = one.verdict if self.finding is None else self.finding.verdict
+        return f"{found}; in groups: {self.wrong_groups}" if self.wrong_groups else found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; numbers that are not finite are None."""
