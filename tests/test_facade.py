@@ -14,6 +14,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import calibrant
+from calibrant.recalibration import cross_fitted_error
 
 STUBS = sorted(Path(calibrant.__file__).parent.rglob("__init__.pyi"))
 PACKAGES = [
@@ -124,6 +125,49 @@ def test_columns_whose_indexes_differ_are_refused_with_a_cure():
         calibrant.smooth_ece(outcomes, P, sample_weight=predictions)
     cured = calibrant.smooth_ece(outcomes, predictions.loc[outcomes.index])
     assert cured == calibrant.smooth_ece(Y, P) == calibrant.smooth_ece(outcomes, P)
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda y, other: calibrant.assess(y, P, cluster=other), "cluster"),
+        (lambda y, other: calibrant.assess_by(y, P, by=other), "by"),
+        (lambda y, other: calibrant.assess_by(y, P, by={"g": other}), "by"),
+        (lambda y, other: calibrant.assess_by(y, MODELS, by=other), "by"),
+        (lambda y, other: calibrant.assess_by(y, P, by=np.arange(N) % 2, cluster=other), "cluster"),
+        (lambda y, other: calibrant.report(y, P, cluster=other), "cluster"),
+        (lambda y, other: calibrant.certify(y, P, risk=0.1, cluster=other), "cluster"),
+        (lambda y, other: calibrant.compare(y, MODELS, cluster=other), "cluster"),
+        (lambda y, other: cross_fitted_error(y, P, cluster=other), "cluster"),
+    ],
+)
+def test_groups_and_clusters_whose_indexes_differ_are_refused_alike(call, argument):
+    group = pd.Series(np.arange(N) % 50)
+    with pytest.raises(calibrant.InputError, match=r"`\S+\.loc\[y_true\.index\]`") as refused:
+        call(pd.Series(Y), group.sample(frac=1.0, random_state=0))
+    assert refused.value.argument == argument
+    with pytest.raises(calibrant.InputError, match=r"`\.reset_index\(drop=True\)`"):
+        call(pd.Series(Y), group.set_axis(np.arange(N) + N))
+
+
+def test_several_models_are_crossed_with_groups_even_of_their_own_name(tmp_path):
+    group = np.where(np.arange(N) % 2, "odd", "even")
+    data = {"y": Y, "p": P, "p2": P**2, "model": group, "prediction": group}
+    found = calibrant.assess_by(data=data, y_true="y", y_prob=["p", "p2"], by="model")
+    assert found.by == ("prediction", "model")
+    assert len(found) == 4
+    again = calibrant.assess_by(Y, {"p": P, "p2": P**2}, by={"model": group})
+    assert again.by == found.by
+    assert again.to_dict() == found.to_dict()
+    both = ["model", "prediction"]
+    pd.DataFrame(data).to_csv(tmp_path / "rows.csv", index=False)
+    for source in (data, tmp_path / "rows.csv"):
+        crossed = calibrant.assess_by(data=source, y_true="y", y_prob=["p", "p2"], by=both)
+        assert crossed.by == ("prediction_2", *both)
+        assert len(crossed) == 4
+    plain = calibrant.assess_by(Y, {"p": P, "p2": P**2}, by=group)
+    assert plain.by == ("model", "group")
+    assert len(plain) == 4
 
 
 def test_predictions_that_rank_backwards_and_one_outcome_are_said_in_words():

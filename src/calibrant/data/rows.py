@@ -533,11 +533,19 @@ def require_same_index(**columns: Any) -> None:
         if index is not None and len(index) == len(own) and not index.equals(own):
             raise InputError(
                 f"`{first}` and `{name}` have different indexes.",
-                argument=name,
-                hint=f"Pass `{name}.loc[{first}.index]` to match rows by index, or "
-                f"`{name}.to_numpy()` where they are in the same order.",
+                argument=name.partition("[")[0],
+                hint=_cure_of_index(name, own, first, index),
             )
         first, index = (name, own) if index is None else (first, index)
+
+
+def _cure_of_index(name: str, own: Any, first: str, index: Any) -> str:
+    """What to do about rows that two columns name differently."""
+    if own.is_unique and index.is_unique and index.isin(own).all():
+        match = f"Pass `{name}.loc[{first}.index]` to match rows by index, or"
+    else:
+        match = "Pass `.reset_index(drop=True)` of both, or"
+    return f"{match} `{name}.to_numpy()` where they are in the same order."
 
 
 def require_label(labels: str, pos_label: Any) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, is_number, require_choice, require_confidence
 from calibrant.data.arrays import require_each
-from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes
+from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes, require_same_index
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Stacked, is_summed
@@ -245,6 +245,7 @@ def read_clustered(
     pairs = as_rows(y_true, y_prob, **options)
     if cluster is None:
         return pairs, None
+    require_same_index(y_true=y_true, cluster=cluster)
     if pairs.kept is None:
         return pairs, cluster_codes(cluster, pairs.n, pairs.weight)
     codes, _ = cluster_codes(cluster, pairs.n + sum(pairs.dropped.values()))

@@ -19,6 +19,7 @@ from calibrant.data.rows import (
     has_classes,
     is_frame,
     require_alone,
+    require_same_index,
 )
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
@@ -36,6 +37,7 @@ from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.io.from_data import from_data
 from calibrant.io.group_keys import indexed
 from calibrant.io.progress import Progress
+from calibrant.io.request import name_of_predictions
 from calibrant.io.scan import class_columns, scan, sketches_of_classes
 
 __all__ = ["assess_by"]
@@ -121,13 +123,14 @@ def assess_by(
     asked = None if profile is None else as_profile(profile)
     if names is not None:
         y_prob = models_of(y_prob, names)
-    if by is None and data is None and _has_models(y_prob, options):
-        y_true, y_prob, by, cluster, options = _models(y_true, y_prob, cluster, scale, options)
+    if data is None and _has_models(y_prob, options):
+        y_true, y_prob, by, cluster, options = _models(y_true, y_prob, by, cluster, scale, options)
     rows, unit = None, cluster
     if is_summed(y_true):
         require_alone(y_true, y_prob, {"data": data, **options})  # type: ignore[typeddict-unknown-key]
         y_true, data = None, y_true
     if data is None:
+        require_same_index(y_true=y_true, cluster=cluster, **_named("by", by))
         sketches, unit = _of_arrays(y_true, y_prob, by, cluster, scale, options)
         if unit is None and (cluster is not None or asked is not None):
             rows = _Rows.of(y_true, y_prob, by, cluster, options)
@@ -409,13 +412,20 @@ def _has_models(y_prob: Any, options: InputOptions) -> bool:
 
 
 def _models(
-    y_true: Any, y_prob: Any, cluster: Any, scale: str | Scale | None, options: InputOptions
+    y_true: Any,
+    y_prob: Any,
+    by: Any,
+    cluster: Any,
+    scale: str | Scale | None,
+    options: InputOptions,
 ) -> tuple[Any, Any, Any, Any, InputOptions]:
-    """Arguments in which each model is a group: sketches or, where there are clusters, rows."""
+    """Arguments in which each model is a group: sketches or, by groups or clusters, rows."""
     models = (
         y_prob if isinstance(y_prob, Mapping) else {name: y_prob[name] for name in y_prob.columns}
     )
-    if cluster is None:
+    beside = {**_named("y_prob", y_prob), "cluster": cluster, **_named("by", by)}
+    require_same_index(y_true=y_true, **beside)
+    if by is None and cluster is None:
         sketches = {k: as_sketch(y_true, p, scale=scale, **options) for k, p in models.items()}
         return Sketches(sketches, by="model"), None, None, None, {}
     number = len(models)
@@ -424,13 +434,26 @@ def _models(
         columns["sample_weight"] = np.tile(np.asarray(columns["sample_weight"]), number)
     names = np.empty(number, dtype=object)
     names[:] = list(models)
+    groups = {} if by is None else _groupings(by)
+    rows = len(np.asarray(y_true))
+    repeated = {
+        name: as_column(column, "by", dates=True).tolist() * number
+        for name, column in groups.items()
+    }
     return (
         np.tile(np.asarray(y_true), number),
         np.concatenate([np.asarray(p) for p in models.values()]),
-        {"model": np.repeat(names, len(np.asarray(y_true))).tolist()},
-        np.tile(np.asarray(cluster), number),
+        {name_of_predictions("model", repeated): np.repeat(names, rows).tolist(), **repeated},
+        None if cluster is None else np.tile(np.asarray(cluster), number),
         columns,  # type: ignore[return-value]
     )
+
+
+def _named(argument: str, columns: Any) -> dict[str, Any]:
+    """Columns of an argument by their text: the argument alone, or an entry of a mapping."""
+    if not isinstance(columns, Mapping):
+        return {argument: columns}
+    return {f"{argument}[{name!r}]": column for name, column in columns.items()}
 
 
 def _groupings(by: Any) -> dict[Any, Any]:

@@ -22,7 +22,7 @@ from calibrant._arguments import (
 from calibrant._format import decimals, group_text, p_equation
 from calibrant.data.arrays import as_array, as_column
 from calibrant.data.classes import as_class_probabilities, top_label
-from calibrant.data.rows import InputOptions, Rows, as_rows, require_one_sample
+from calibrant.data.rows import InputOptions, Rows, as_rows, require_one_sample, require_same_index
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
@@ -588,6 +588,7 @@ class _Sample:
 
     @classmethod
     def of(cls, y_true: Any, y_prob: Mapping[str, Any], cluster: Any, options: Any) -> _Sample:
+        require_same_index(y_true=y_true, cluster=cluster)
         models = {}
         for name, prob in y_prob.items():
             try:
@@ -795,6 +796,7 @@ def _cases(
         column = str(next(iter(sketches.values())).by[0])
         return column if column in ("class", "predicted") else "group", _of_sketches(sketches)
     if by is not None:
+        require_same_index(y_true=y_true, by=by)
         sample = _Sample.of(y_true, models_of(y_prob, names), cluster, options)
         return "group", _of_groups(sample, as_column(by, "by", dates=True))
     if not isinstance(y_prob, Mapping):

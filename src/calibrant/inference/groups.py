@@ -31,7 +31,7 @@ __all__ = [
 TOO_FEW: Literal["too few rows"] = "too few rows"
 """The finding of a group that cannot be assessed."""
 Order = Literal["worst", "given", "rows"]
-NOUNS = {"model": "model", "predicted": "class", "class": "class"}
+NOUNS = {"model": "model", "prediction": "model", "predicted": "class", "class": "class"}
 """Noun for the values of a column; of any other column they are groups."""
 
 

@@ -16,7 +16,6 @@ from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches, is_summed
 from calibrant.errors import InputError, invalid
-from calibrant.io.request import MODEL
 from calibrant.io.rows import read_rows
 from calibrant.io.scan import ReadingOptions, scan
 
@@ -78,11 +77,8 @@ def _models_of(y_prob: Any) -> dict[str, str] | None:
 
 def _renamed(sketches: Sketches, models: Mapping[str, str]) -> Sketches:
     """Sketches by model, under the names of the models in place of those of their columns."""
-    place, names = sketches.by.index(MODEL), {column: name for name, column in models.items()}
-    groups = {
-        (*key[:place], names[key[place]], *key[place + 1 :]): sketch
-        for key, sketch in sketches.groups.items()
-    }
+    names = {column: name for name, column in models.items()}
+    groups = {(names[key[0]], *key[1:]): sketch for key, sketch in sketches.groups.items()}
     single = len(sketches.by) == 1
     return Sketches({k[0] if single else k: one for k, one in groups.items()}, by=sketches.by)
 

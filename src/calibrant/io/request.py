@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
+from itertools import chain, count
 from numbers import Number
 from typing import Any, Literal, NoReturn
 
@@ -37,6 +38,7 @@ __all__ = [
     "argument_of",
     "is_constant",
     "make_request",
+    "name_of_predictions",
     "no_rows",
     "numberless",
     "refuse_constant",
@@ -49,6 +51,8 @@ PROB, LABEL, WEIGHT = "__calibrant_prob", "__calibrant_label", "__calibrant_weig
 """Names of the columns once they have been selected, whatever they were called before."""
 MODEL, FILE = "model", "file"
 """Names of groups that no column of the source tells apart: columns of predictions, files."""
+PREDICTION = "prediction"
+"""Name of groups of predictions where a grouping column has theirs."""
 MOST_DECIMALS = 15
 """Digits after the point with which a decimal is the same float on every engine."""
 
@@ -59,6 +63,19 @@ CLASS_COLUMN: Mapping[str, tuple[str, ...]] = {
     "classwise": ("class",),
 }
 """Names of the groups that each reading of class probabilities makes."""
+
+
+def name_of_predictions(name: str, groups: Iterable[str]) -> str:
+    """Name of the groups that columns of predictions make, which no grouping column has.
+
+    Examples
+    --------
+    >>> name_of_predictions("model", ["day"]), name_of_predictions("model", ["model", "day"])
+    ('model', 'prediction')
+    """
+    taken = set(groups)
+    others = (f"{PREDICTION}_{place}" for place in count(2))
+    return next(one for one in chain((name, PREDICTION), others) if one not in taken)
 
 
 @dataclass(frozen=True)
@@ -124,9 +141,8 @@ class Request:
     @property
     def added(self) -> tuple[str, ...]:
         """Names of the groups that the columns of predictions make: the model, or the class."""
-        if self.multiclass is not None:
-            return CLASS_COLUMN[self.multiclass]
-        return (MODEL,) if self.models else ()
+        names = CLASS_COLUMN[self.multiclass] if self.multiclass else (MODEL,) * bool(self.models)
+        return tuple(name_of_predictions(name, self.groups) for name in names)
 
     @property
     def by(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from calibrant._arguments import (
 )
 from calibrant.data.arrays import as_array, as_column, categories, require_each
 from calibrant.data.cells import row_values
-from calibrant.data.rows import InputOptions, as_rows
+from calibrant.data.rows import InputOptions, as_rows, require_same_index
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.clusters import cluster_codes
 from calibrant.inference.quantiles import normal_quantile
@@ -136,6 +136,7 @@ def cross_fitted_error(
         raise TooFewRows(
             f"`y_true` needs at least {2 * n_folds} rows; there are {n}.", argument="y_true"
         )
+    require_same_index(y_true=y_true, cluster=cluster)
     unit = np.arange(n)
     if cluster is not None:
         unit = cluster_codes(row_values(categories(cluster, "cluster"), columns[0], "cluster"), n)[

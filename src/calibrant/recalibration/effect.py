@@ -22,7 +22,7 @@ from calibrant.data.arrays import as_array
 from calibrant.data.classes import as_class_probabilities
 from calibrant.data.classes import confidence as confidence_of
 from calibrant.data.points import Points
-from calibrant.data.rows import InputOptions, Rows
+from calibrant.data.rows import InputOptions, Rows, require_same_index
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows, invalid
 from calibrant.inference.assess import read_clustered
@@ -312,6 +312,7 @@ class Sample:
         ).valid()
         n = rows.n
         unit = np.arange(n)
+        require_same_index(y_true=y_true, cluster=cluster)
         if cluster is not None:
             codes = cluster_codes(cluster, n + sum(rows.dropped.values()))[0]
             unit = cluster_codes(codes if rows.kept is None else codes[rows.kept], n)[0]
