@@ -3,11 +3,13 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.refusals import refused
 
 from calibrant.inference.bias import bias_by
 from calibrant.inference.judge import judged_mean, judged_rate
+from calibrant.inference.monitor import Monitor
 from calibrant.inference.planning import validation_size
 
 
@@ -124,6 +126,23 @@ def test_bias_with_weights_that_depend_on_the_outcome():
         weight = np.where(y, 1.0, 10.0)[kept]
         rejected += bias_by(p[kept] % 0.1, y[kept], p[kept], sample_weight=weight).p_value <= 0.05
     assert rejected <= 12
+
+
+@pytest.mark.parametrize("feature", [np.arange(1000) / 7, np.arange(1000) % 2])
+def test_one_bin_is_one_bin(feature):
+    y = np.arange(1000) % 3 == 0
+    assert [one.rows for one in bias_by(feature, y, np.full(1000, 0.3), n_bins=1).bins] == [1000]
+
+
+def test_rows_of_another_index_are_refused():
+    y, p = pd.Series([0, 1, 1, 0]), pd.Series([0.2, 0.7, 0.6, 0.4])
+    with refused("feature", holds="different indexes"):
+        bias_by(y[::-1], y, p)
+    for estimate in (judged_rate, judged_mean):
+        with refused("judged_of_human", holds="different indexes"):
+            estimate([0, 1, 1], human=y, judged_of_human=y[::-1])
+    with refused("by", holds="different indexes"):
+        Monitor().update(y, p, by=y[::-1])
 
 
 def test_missing_values_and_rare_categories_have_bins():

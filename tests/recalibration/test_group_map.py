@@ -156,3 +156,24 @@ def test_columns_with_many_empty_crossings():
     effects = GroupRecalibrator(y_prob="p").fit(X, y).effects_
     assert len(effects) == 45 + 40 + 45 * 40
     assert effects["a 1 and b 2"] == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("codes", "was"), [(int, "a number"), (str, "text")])
+def test_numbers_given_as_text_are_refused(codes, was):
+    rng = np.random.default_rng(0)
+    p, age = rng.random(400), rng.integers(5, 105, 400)
+    X = {"p": p, "age": age.astype(codes)}
+    made = GroupRecalibrator(by=["age"], y_prob="p").fit(X, rng.random(400) < p)
+    other = int if codes is str else str
+    with refused("by", "age", holds=f"was {was} in `fit`"):
+        made.transform({"p": p, "age": age.astype(other)})
+    assert made.transform({"p": p[:2], "age": [None, None]}).shape == (2,)
+
+
+def test_cells_of_long_numbers_have_effects_of_their_own():
+    rng = np.random.default_rng(0)
+    p, zips = rng.random(900), np.repeat([12345671, 12345672, 12345673], 300)
+    X = {"p": p, "zip": zips, "place": np.tile(["missing", "b", None], 300)}
+    made = GroupRecalibrator(by=["zip", "place"], y_prob="p").fit(X, rng.random(900) < p)
+    assert len(made.effects_) == 3 + 3 + 9
+    assert {"zip 12345671", "place 'missing'", "place missing"} <= made.effects_.keys()

@@ -45,9 +45,11 @@ class Cells:
         values, missing = _values(column)
         gone = bool(missing.any())
         distinct, counts = np.unique(values[~missing], return_counts=True)
-        if distinct.dtype.kind == "f" and distinct.size > max(n_bins, 2):
+        if distinct.dtype.kind == "f" and distinct.size > n_bins:
             cuts = np.unique(np.quantile(values[~missing], np.linspace(0, 1, n_bins + 1)))
-            if cuts.size == 2:  # nearly all are the least or the largest: these, and the others
+            if (
+                cuts.size == 2 and n_bins > 1
+            ):  # nearly all are the least or the largest: these, and the others
                 most_are_least = counts[0] >= counts[-1]
                 cuts = np.insert(cuts, 1, distinct[1] if most_are_least else distinct[-1])
             return cls(edges=tuple(cuts.tolist()), missing=gone)
@@ -58,11 +60,18 @@ class Cells:
 
     @property
     def labels(self) -> list[str]:
-        """The cells in words."""
-        ends = [(f"{low:.4g}", f"{high:.4g}") for low, high in pairwise(self.edges)]
+        """The cells in words: numbers with the digits that tell them apart, and no two alike."""
+        ends = pairwise(_texts(self.edges, 4))
         labels = [low if low == high else f"{low} to {high}" for low, high in ends]
-        labels += [one if isinstance(one, str) else f"{one:g}" for one in self.values]
-        return labels + ["other"] * self.other + ["missing"] * self.missing
+        rest = ["other"] * self.other + ["missing"] * self.missing
+        if self.is_numeric:
+            return [*labels, *_texts(self.values, 6), *rest]
+        return [*(repr(one) if one in rest else str(one) for one in self.values), *rest]
+
+    @property
+    def is_numeric(self) -> bool:
+        """True for cells of numbers, False for those of texts."""
+        return not any(isinstance(one, str) for one in self.values)
 
     def __len__(self) -> int:
         return max(len(self.edges) - 1, 0) + len(self.values) + self.other + self.missing
@@ -109,7 +118,7 @@ def require_groups(
 ) -> None:
     """Refuse a column that can make no groups, or that knows the outcome."""
     fault = ""
-    if cells.labels == ["missing"]:
+    if not (cells.edges or cells.values):
         fault = "has no values"
     elif len(cells) == 1:
         fault = "has one value alone"
@@ -144,6 +153,13 @@ def crossed(
             code = np.where((code >= 0) & (codes[k] >= 0), code * sizes[k] + codes[k], -1)
             size *= sizes[k]
         yield columns, code, size
+
+
+def _texts(numbers: Sequence[Any], digits: int) -> list[str]:
+    """Numbers with at least this many significant digits, and as many as tell them apart."""
+    while len({f"{one:.{digits}g}" for one in numbers}) < len(set(numbers)):
+        digits += 1
+    return [f"{one:.{digits}g}" for one in numbers]
 
 
 def _values(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:

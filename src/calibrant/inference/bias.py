@@ -14,7 +14,7 @@ from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
 from calibrant.data.arrays import categories
 from calibrant.data.cells import MOST_BINS, Cells, row_values
-from calibrant.data.rows import InputOptions, as_rows
+from calibrant.data.rows import InputOptions, as_rows, require_same_index
 from calibrant.data.sketch import Sketch
 from calibrant.errors import invalid
 from calibrant.inference.null_noise import null_moments
@@ -121,6 +121,7 @@ def bias_by(
     """
     require_confidence(confidence)
     require_count("n_bins", n_bins, most=MOST_BINS)
+    require_same_index(y_true=y_true, y_prob=y_prob, feature=feature)
     rows = as_rows(y_true, y_prob, **options)
     values = row_values(categories(feature, "feature"), rows, "feature")
     label = str(getattr(feature, "name", None) or "feature") if name is None else name

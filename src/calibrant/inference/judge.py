@@ -18,6 +18,7 @@ from scipy.stats import t as student
 
 from calibrant._arguments import CONFIDENCE, require_confidence
 from calibrant.data.arrays import numbers, require_each, same_length
+from calibrant.data.rows import require_same_index
 from calibrant.errors import InputError, TooFewRows
 from calibrant.measures.result_record import Record
 
@@ -84,6 +85,7 @@ def judged_rate(
     0.5714 (0.3962 to 0.7572); judged 0.6000
     """
     require_confidence(confidence)
+    require_same_index(human=human, judged_of_human=judged_of_human)
     columns = {"judged": judged, "human": human, "judged_of_human": judged_of_human}
     labels = {name: _binary(value, name) for name, value in columns.items()}
     same_length(human=labels["human"], judged_of_human=labels["judged_of_human"])
@@ -155,6 +157,7 @@ def judged_mean(
     2.9896 (2.8947 to 3.0845); judged 3.3647
     """
     require_confidence(confidence)
+    require_same_index(human=human, judged_of_human=judged_of_human)
     scores, truth, seen = (
         numbers(value, name)
         for value, name in (

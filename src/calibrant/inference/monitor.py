@@ -28,7 +28,7 @@ from calibrant._files import (
 )
 from calibrant._format import SMALLEST_P_VALUE, group_text
 from calibrant.data.arrays import as_array, as_column, categories, same_length
-from calibrant.data.rows import InputOptions, require_alone
+from calibrant.data.rows import InputOptions, require_alone, require_same_index
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import UPDATES, Sketch, as_sketch
 from calibrant.data.sketch_file import from_json, to_json
@@ -745,6 +745,7 @@ def _read(y_true: Any, y_prob: Any, data: Any, by: Any, options: InputOptions) -
     if data is not None:
         return from_data(y_true, y_prob, data, options, by=by)
     if by is not None:
+        require_same_index(y_true=y_true, y_prob=y_prob, by=by)
         columns = {"y_true": y_true, "y_prob": y_prob, "group": as_column(by, "by", dates=True)}
         same_length(y_prob=as_array(y_prob, "y_prob"), by=columns["group"])
         if options.get("sample_weight") is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_integer, require_count
-from calibrant.data.arrays import as_array, as_column, categories, same_length
+from calibrant.data.arrays import as_array, as_column, categories, is_missing, same_length
 from calibrant.data.cells import MOST_BINS, Cells, column_sets, crossed, require_groups, row_values
 from calibrant.data.points import Points
 from calibrant.data.rows import Rows, as_rows
@@ -214,8 +214,15 @@ class GroupRecalibrator(LearnedMap):
                 )
         z = log_odds(state["map"].transform(as_column(columns[prediction], "y_prob")))
         values = [categories(columns[name], "by") for name in names]
-        for column in values:
+        for name, cell, column in zip(names, cells, values, strict=True):
             same_length(y_prob=z, by=column)
+            if cell.is_numeric != (column.dtype.kind in "biuf") and not is_missing(column).all():
+                was, now = ("a number", "text") if cell.is_numeric else ("text", "a number")
+                raise InputError(
+                    f"`by`: {show_value(name)} was {was} in `fit`; it is {now} here.",
+                    argument="by",
+                    hint="Convert it first.",
+                )
         design = self._design(cells, values, z - state["center"])
         return expit(z + design @ np.concatenate([state["offsets"], state["slopes"]]))
 
