@@ -27,8 +27,8 @@ from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.clusters import cluster_codes
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.measures.result_record import Record
-from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.effect import Sample, cross_fit, mean_and_error
+from calibrant.recalibration.parametric import PlattRecalibrator
 
 __all__ = ["CrossFittedError", "cross_fitted_error"]
 
@@ -44,7 +44,8 @@ class CrossFittedError(Record):
     value, standard_error : float
         A plain mean and its standard error; `value` may be below 0 where there is nothing to find.
     low, high : float
-        Normal interval.
+        Normal interval, which takes the maps for given. Like the standard error, NaN where the map leaves
+        every prediction as it is: it has taken no side, so there is nothing to estimate.
     overconfident, underconfident : float
         Parts of `value` from rows whose prediction the map moves towards, or away from, one half.
     """
@@ -62,6 +63,8 @@ class CrossFittedError(Record):
         return self.value
 
     def __str__(self) -> str:
+        if np.isnan(self.standard_error):
+            return f"no interval ({self.norm}): the map leaves every prediction as it is"
         return (
             f"{self.value:.4f} ± {self.standard_error:.4f} ({self.norm}): overconfident "
             f"{self.overconfident:.4f}, underconfident {self.underconfident:.4f}"
@@ -73,7 +76,7 @@ def cross_fitted_error(
     y_prob: Any,
     *,
     norm: Literal["l1", "l2"] = "l1",
-    recalibrator: Callable[[], Any] = AdaptiveRecalibrator,
+    recalibrator: Callable[[], Any] = PlattRecalibrator,
     n_folds: int = 5,
     cluster: Any = None,
     confidence: float = CONFIDENCE,
@@ -90,7 +93,9 @@ def cross_fitted_error(
     norm : {"l1", "l2"}
         E|E[y|f] - f|, or the root of its mean square.
     recalibrator : callable
-        Makes the map that tells on which side of the prediction the truth lies.
+        Makes the map that tells on which side of the prediction the truth lies: Platt scaling by default, for
+        classes one of each column, because it always takes a side. A map that leaves predictions alone unless
+        the error is clear, as the adaptive one does, has nothing to say about small errors.
     n_folds : int
         Random folds; stratified ones would leak the outcomes of a fold into the others.
     cluster : array, optional
@@ -101,6 +106,12 @@ def cross_fitted_error(
         Of the folds.
     **options
         How the arrays are read (see `InputOptions`).
+
+    Notes
+    -----
+    Value and interval are of a lower bound of the error: of the part that the map sees. Where maps are unsure
+    of the side, the bound is below the error, and the folds, each of which teaches the maps of the others,
+    vary together: the interval of a small error is then too narrow. `assess` tests whether there is any.
 
     Examples
     --------
@@ -145,12 +156,13 @@ def cross_fitted_error(
     units = int(unit.max()) + 1
     fold = (generator(random_state).permutation(units) % n_folds)[unit]
     weight = np.ones(n) if columns[0].weight is None else columns[0].weight
-    scores, over = np.zeros(n), np.zeros(n)
+    scores, over, moved = np.zeros(n), np.zeros(n), False
     for rows in columns:
         p, y = rows.p, rows.y
         sample = Sample(p, p, y, rows.weight, unit, cluster is not None, rows.soft)
         fitted = cross_fit(recalibrator(), sample, fold)
         step = fitted - p
+        moved |= bool(step.any())
         if norm == "l1":
             score = np.sign(step) * (y - p)
         else:
@@ -159,7 +171,7 @@ def cross_fitted_error(
         scores += score
         over += np.where(np.abs(fitted - 0.5) < np.abs(p - 0.5), score, 0.0)
     value, error, _ = mean_and_error(scores, weight, unit)
-    error *= float(np.sqrt(units / max(units - 1, 1)))
+    error *= float(np.sqrt(units / max(units - 1, 1))) if moved else np.nan
     half = normal_quantile(0.5 + 0.5 * confidence) * error
     part = float(np.average(over, weights=weight))
     return CrossFittedError(value, error, value - half, value + half, part, value - part, norm, n)
