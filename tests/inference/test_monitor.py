@@ -20,6 +20,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError
 from calibrant.inference.monitor import ALTERNATIVES, BETS, INSIDE, Alternative, Monitor, log_gains
+from calibrant.inference.projection import project
 
 
 def chance(bet: Alternative, p: np.ndarray) -> np.ndarray:
@@ -445,3 +446,24 @@ def test_predictions_are_registered_and_scored_when_labels_come(tmp_path: Path) 
         monitor.register(p[1], batch="monday")
     with refusals.refused("y_prob", "q"):
         monitor.register("q", data={"p": p[1]}, batch="friday")
+    with refusals.refused("batch"):
+        monitor.register(p[1], batch=None)  # type: ignore[arg-type]
+
+
+def test_registered_predictions_of_rare_events_are_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 3, 5000) * 1e-3
+    monitor = Monitor()
+    monitor.register(p, batch="monday")
+    assert monitor.expected is not None
+    auc = project(None, p).auc.value
+    assert monitor.expected.auc.value == pytest.approx(auc, abs=0.005)
+    later = Monitor.from_json(monitor.to_json())
+    for wrong in (p * 3, p[0] * p / p.mean(), np.full(5000, 1e-3)):
+        with refusals.refused("y_prob"):
+            later.update(np.zeros(5000), wrong, batch="monday")
+    tiny = np.full(5000, 1e-7)
+    later.register(tiny, batch="tuesday")
+    with refusals.refused("y_prob"):
+        later.update(np.zeros(5000), 30 * tiny, batch="tuesday")
+    assert later.update(np.zeros(5000), p.astype(np.float32), batch="monday").n == 5000

@@ -52,7 +52,8 @@ SIZES = (0.1, 0.25, 0.6, 1.5)
 LEARNT_BANDWIDTH, PRIOR_ROWS = 0.1, 200.0
 """Kernel of the learnt alternative, and the rows at no error with which it is shrunk: prior guesses."""
 NODES, CLASS_NODES = 1 << 12, 1 << 8
-"""Cells on which past rows are kept, of one sample and of each class: they bound the size of the file."""
+"""Cells on which past rows are kept, of one sample and of each class, and most that predictions of a batch
+that waits may fill: they bound the size of the file."""
 MOST_NAMES, MAX_NAME = 1000, 200
 """Names of batches and of classes in a state, and their length: its size must not grow without bound."""
 CLEAR_Z = 3.0
@@ -631,9 +632,11 @@ class Monitor:
         data, **options
             As for `update`.
         """
-        _require_name(batch)
+        _require_name(batch, anonymous=False)
         p = as_column(y_prob if data is None else categories(y_prob, "y_prob", data), "y_prob")
-        made = Sketch.from_arrays(np.zeros(p.size), p, **options).rebin(CLASS_NODES)
+        made = Sketch.from_arrays(np.zeros(p.size), p, **options)
+        while made.cells.size > NODES:
+            made = made.rebin(made.nodes // 2)
         with UPDATES:
             state = self._state
             known = {*state.waiting, *dict(state.batches)}
@@ -815,13 +818,25 @@ def _past(state: Any) -> Sketch:
 
 
 def _same_predictions(made: Sketch, rows: Mapping[Any, Sketch]) -> bool:
-    """True if as many rows of a batch are in each cell as when it was registered."""
+    """True if as many rows of a batch are in each cell as when it was registered, with the same sum.
+
+    The cells are coarse, so that single precision is no other prediction.
+    """
     now = _added(rows.values())
-    nodes = min(now.nodes, made.nodes)
+    nodes = min(now.nodes, made.nodes, CLASS_NODES)
     one, other = (each.rebin(nodes) for each in (made, now))
-    return np.array_equal(one.cells, other.cells) and np.array_equal(
-        one.counts.sum(axis=1), other.counts.sum(axis=1)
+    return (
+        np.array_equal(one.cells, other.cells)
+        and np.array_equal(one.counts.sum(axis=1), other.counts.sum(axis=1))
+        and bool(
+            np.isclose(_sum_of_predictions(one), _sum_of_predictions(other), rtol=1e-6, atol=0.0)
+        )
     )
+
+
+def _sum_of_predictions(rows: Sketch) -> float:
+    error, _, _ = _errors(rows)
+    return float(error) + float(rows.counts[:, 1].sum())
 
 
 def _added(parts: Iterable[Sketch]) -> Sketch:
@@ -832,8 +847,10 @@ def _added(parts: Iterable[Sketch]) -> Sketch:
     return sum(others, first)
 
 
-def _require_name(batch: Any) -> None:
-    if batch is not None and not (isinstance(batch, str) and 0 < len(batch) <= MAX_NAME):
+def _require_name(batch: Any, *, anonymous: bool = True) -> None:
+    if batch is None and anonymous:
+        return
+    if not (isinstance(batch, str) and 0 < len(batch) <= MAX_NAME):
         raise invalid("batch", f"be a text of 1 to {MAX_NAME} characters", batch)
 
 
