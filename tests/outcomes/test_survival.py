@@ -7,6 +7,7 @@ import pytest
 from tests.refusals import refused
 
 import calibrant as cal
+from calibrant.data.sketch import as_sketch
 from calibrant.errors import CalibrantWarning, TooFewRows
 from calibrant.outcomes import survival
 
@@ -49,6 +50,27 @@ def kaplan_meier(time, event, horizon):
         survival_ *= 1 - events / at_risk
         variance += events / (at_risk * (at_risk - events))
     return 1 - survival_, survival_ * np.sqrt(variance)
+
+
+def test_subjects_whose_outcome_is_not_known_are_counted():
+    time, event, risk = censored(0, 500)
+    rows = survival.at_horizon(time, event, risk, horizon=1.0)
+    gone = int(np.sum((time < 1.0) & (event == 0)))
+    assert gone > 100
+    assert rows.n + gone == 500
+    reason = {"censored before the horizon": gone}
+    found = cal.assess(rows)
+    assert found.dropped == reason
+    assert f"{gone} rows were dropped: {gone} censored before the horizon." in cal.report(rows).html
+    # Other columns name every subject, and one that names each alone changes nothing.
+    assert cal.assess(rows, cluster=np.arange(500)).clusters == rows.n
+    assert survival.at_horizon(time, event | 1, risk, horizon=1.0).dropped == {}
+
+
+def test_sketches_of_survival_keep_the_reason_in_files(tmp_path):
+    rows = survival.at_horizon(*censored(0, 500), horizon=1.0)
+    cal.save(as_sketch(rows), tmp_path / "rows.parquet")
+    assert cal.load(tmp_path / "rows.parquet").dropped == rows.dropped
 
 
 @pytest.mark.parametrize("ties", [False, True])

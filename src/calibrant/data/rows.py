@@ -36,8 +36,10 @@ REASONS = (
 )
 """Why a row can be refused; a row that breaks several rules counts under the first."""
 ABSTAINED = "abstained"
-LEFT_OUT = (*REASONS, ABSTAINED)
-"""Why a row can be missing from a sketch: it broke a rule, or the model declined to answer."""
+CENSORED = "censored before the horizon"
+LEFT_OUT = (*REASONS, ABSTAINED, CENSORED)
+"""Why a row can be missing from a sketch: it broke a rule, the model declined to answer, or follow-up ended
+before the outcome was known. Files of sketches hold places in this tuple, so a new reason comes last."""
 
 LARGEST_WEIGHT, LEAST_TOTAL_WEIGHT = 1e100, 1e-100
 """Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""

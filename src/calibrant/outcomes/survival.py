@@ -11,7 +11,7 @@ References: Robins & Finkelstein 2000; Gerds & Schumacher 2006; Austin, Harrell 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from calibrant._arguments import (
 )
 from calibrant._format import decimals
 from calibrant.data.arrays import categories, numbers, require_each, same_length
-from calibrant.data.rows import Rows, as_rows
+from calibrant.data.rows import CENSORED, Rows, as_rows
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 from calibrant.inference.quantiles import exact_binomial
 from calibrant.measures.result_record import Record
@@ -79,7 +79,8 @@ def at_horizon(
     Returns
     -------
     Rows
-        For `assess`, `reliability_diagram`, `compare`, `report` and the maps.
+        Subjects whose outcome is known, for `assess`, `reliability_diagram`, `compare`, `report` and the
+        maps; `dropped` counts those that were censored before. A `cluster` beside them names every subject.
 
     Notes
     -----
@@ -105,7 +106,10 @@ def at_horizon(
             ),
             stacklevel=2,
         )
-    return as_rows(sample.outcome[known], sample.risk[known], sample_weight=sample.weight[known])
+    rows = as_rows(sample.outcome[known], sample.risk[known], sample_weight=sample.weight[known])
+    if rows.n == sample.n:
+        return rows
+    return replace(rows, dropped={CENSORED: sample.n - rows.n}, kept=np.flatnonzero(known))
 
 
 @dataclass(frozen=True, repr=False)

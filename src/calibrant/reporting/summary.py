@@ -15,6 +15,7 @@ import calibrant
 from calibrant._format import group_text, percent
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
+from calibrant.data.rows import CENSORED
 from calibrant.data.sketch import Sketch, are_hard_labels
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.compare import Comparison
@@ -524,7 +525,10 @@ def _dropped(sketch: Sketch) -> str:
     if not dropped:
         return "No rows were dropped."
     many = sum(dropped.values())
-    reasons = ", ".join(f"{count:,} for {reason}" for reason, count in dropped.items())
+    reasons = ", ".join(
+        f"{count:,} {reason if reason == CENSORED else f'for {reason}'}"
+        for reason, count in dropped.items()
+    )
     return f"{many:,} {'row was' if many == 1 else 'rows were'} dropped: {reasons}."
 
 
