@@ -45,6 +45,33 @@ def test_a_cdf_is_as_good_as_its_parameters_and_samples_come_close():
     assert exact.p_value > 0.01
 
 
+@pytest.mark.parametrize(("center", "sd"), [(1e6, 0.1), (0.0, 1e-6), (1e3, 50.0)])
+def test_the_crps_of_a_cdf_has_any_location_and_scale(center, sd):
+    y = center + 0.1 * np.random.default_rng(0).normal(size=300)
+    exact = distributions.assess(y, mean=center, sd=sd).crps
+    by_cdf = distributions.assess(y, cdf=lambda x: norm.cdf((x - center) / sd)).crps
+    assert by_cdf == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "cdf",
+    [
+        lambda x: poisson.cdf(np.floor(x), 2),
+        lambda x: np.where(x < 0, 0.0, np.where(x < 1, 0.3, 1.0)),
+        lambda x: poisson.cdf(np.floor(x), 40),
+    ],
+)
+def test_one_forecast_for_all_rows_discriminates_nothing(cdf):
+    y = np.random.default_rng(0).poisson(2, 500)
+    found = distributions.assess(y, cdf=cdf)
+    support = np.arange(200.0)
+    exact = np.mean([np.sum((cdf(support) - (support >= one)) ** 2) for one in y])
+    assert found.crps == pytest.approx(exact, rel=1e-4)
+    assert found.parts.discrimination == 0.0
+    own = np.mean([np.abs(y - one).mean() for one in y]) / 2  # of the distribution of the outcomes
+    assert found.parts.uncertainty == pytest.approx(own, rel=0.01)
+
+
 def test_samples_with_ties_have_a_uniform_pit():
     rng = np.random.default_rng(0)
     y, samples = rng.poisson(1.0, 4000), rng.poisson(1.0, (4000, 19))

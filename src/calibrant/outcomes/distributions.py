@@ -40,8 +40,10 @@ CELLS = 200
 """Cells of the PIT in which the test sees it: finer than any histogram that is shown."""
 LEVELS = (np.arange(50) + 0.5) / 50
 """Levels of the quantiles whose pinball losses give the parts of the CRPS."""
-GROWTHS, HALVINGS = 14, 50
-"""Doublings of the range of outcomes, which reach as far as the CRPS is integrated, and bisections."""
+GROWTHS, HALVINGS = 60, 80
+"""Doublings until one interval holds all quantiles, and bisections: to neighbouring floats or 1e-24 of it."""
+TAIL = np.linspace(0.0, 1.0, 41)
+"""Edges beyond the quantiles, from 1/100 of their range to 10,000 times the widest range, in equal ratios."""
 INTERVALS = (0.5, 0.8, 0.9, 0.95)
 """Central prediction intervals whose coverage is reported."""
 
@@ -211,9 +213,8 @@ def assess(
             raise invalid("cdf", "be a function", cdf)
         below, at_most = (_values(cdf, at) for at in (np.nextafter(outcome, -np.inf), outcome))
         pit = below + generator(random_state).random(outcome.size) * (at_most - below)
-        crps = _integrated_crps(cdf, outcome)
-        _require_finite(crps)
-        quantiles = [_inverted(cdf, outcome, level) for level in LEVELS]
+        quantiles = _inverted(cdf, outcome)
+        crps = _integrated_crps(cdf, outcome, quantiles)
     _require_finite(crps)
     return _assessment(pit, float(np.mean(crps)), _parts(outcome, quantiles), n_bins, confidence)
 
@@ -266,44 +267,58 @@ def _ensemble_crps(outcome: Floats, ensemble: Floats) -> Floats:
     return np.asarray(distance - ensemble @ rank / m**2)
 
 
-def _integrated_crps(cdf: CDF, outcome: Floats) -> Floats:
-    """Integral of (F(x) - 1{y <= x})^2, on both sides of the outcome, in steps that grow geometrically."""
-    total = np.zeros(outcome.size)
+def _integrated_crps(cdf: CDF, outcome: Floats, quantiles: list[Floats]) -> Floats:
+    """Integral of (F(x) - 1{y <= x})^2 in panels between quantiles and outcome; beyond them panels grow.
+
+    Quantiles stand at every jump of 1/50 or more, so that F is smooth, or nearly flat, within a panel.
+    """
+    first, last = quantiles[0], quantiles[-1]
     scale = _scale(outcome)
+    width = np.where(last > first, last - first, scale)
+    miss = np.maximum(np.abs(outcome - first), np.abs(outcome - last))
+    start, end = 0.01 * width, 1e4 * np.maximum(np.maximum(width, miss), scale)
+    tail = [start ** (1.0 - t) * end**t for t in TAIL]
+    ends = [first - step for step in tail], quantiles, [last + step for step in tail], [outcome]
+    edges = np.sort(np.concatenate(ends), axis=0)
     nodes, weights = np.polynomial.legendre.leggauss(16)
-    edges = np.append(0.0, scale * np.geomspace(1e-4, 1e4, 81))
-    for sign in (-1.0, 1.0):
-        last = np.zeros(outcome.size)
-        for left, right in pairwise(edges):
-            last = np.zeros(outcome.size)
-            for node, weight in zip(nodes, weights, strict=True):
-                step = 0.5 * (left + right) + 0.5 * (right - left) * node
-                value = _values(cdf, outcome + sign * step)
-                square = value**2 if sign < 0 else (1.0 - value) ** 2
-                last += 0.5 * (right - left) * weight * square
-            total += last
-        total[last > 1e-3 * np.maximum(total, 1e-300)] = np.inf  # the tail does not end
+    total, outer = np.zeros((2, outcome.size))
+    for k, (left, right) in enumerate(pairwise(edges)):
+        panel = np.zeros(outcome.size)
+        for node, weight in zip(nodes, weights, strict=True):
+            value = _values(cdf, 0.5 * (left + right) + 0.5 * (right - left) * node)
+            panel += 0.5 * (right - left) * weight * (value - (left >= outcome)) ** 2
+        total += panel
+        if k in (0, len(edges) - 2):
+            outer = np.maximum(outer, panel)
+    total[outer > 1e-3 * np.maximum(total, 1e-300)] = np.inf  # the tail does not end
     return total
 
 
-def _inverted(cdf: CDF, outcome: Floats, level: float) -> Floats:
-    """Quantile of each row's distribution, by bisection on an interval that grows until it holds it."""
-    reach = np.full(outcome.size, _scale(outcome))
-    low, high = outcome - reach, outcome + reach
+def _inverted(cdf: CDF, outcome: Floats) -> list[Floats]:
+    """Quantiles of each row's distribution by bisection of one interval: equal forecasts have equal ones."""
+    center, reach = float(np.median(outcome)), _scale(outcome)
     for _ in range(GROWTHS):
-        low = np.where(_values(cdf, low) < level, low, low - reach)
-        high = np.where(_values(cdf, high) >= level, high, high + reach)
-        reach = 2.0 * reach
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        above = _values(cdf, middle) >= level
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return np.asarray(high)
+        ends = np.full(outcome.size, center - reach), np.full(outcome.size, center + reach)
+        below, above = _values(cdf, ends[0]) < LEVELS[0], _values(cdf, ends[1]) >= LEVELS[-1]
+        if below.all() and above.all():
+            break
+        reach *= 2.0
+    quantiles = []
+    for level in LEVELS:
+        low, high = ends
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            if np.all((middle <= low) | (middle >= high)):
+                break
+            above = _values(cdf, middle) >= level
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        quantiles.append(high)
+    return quantiles
 
 
 def _scale(outcome: Floats) -> float:
     """Range of the outcomes, or their size where they are alike."""
-    return max(float(np.ptp(outcome)), float(np.abs(outcome).max()), 1e-6)
+    return float(np.ptp(outcome)) or float(np.abs(outcome[0])) or 1.0
 
 
 def _parts(outcome: Floats, quantiles: list[Floats]) -> PinballLoss:
