@@ -189,6 +189,21 @@ def test_recalibrated_distributions_are_calibrated():
     assert 12 * fresh.var() > 1.3
 
 
+def test_recalibration_keeps_atoms():
+    recalibrate = distributions.PITRecalibrator().fit(np.r_[np.zeros(90), np.full(10, 0.5)])
+    assert recalibrate.transform([0.0, 0.25, 0.5, 1.0]).tolist() == [0.9, 0.9, 1.0, 1.0]
+    assert recalibrate.levels([0.5, 0.9, 0.95]).tolist() == [0.0, 0.0, 0.5]
+
+
+def test_coverage_of_few_samples_is_said_to_be_that_of_the_pit():
+    rng = np.random.default_rng(0)
+    y, samples = rng.normal(size=4000), rng.normal(size=(4000, 5))
+    found = distributions.assess(y, samples=samples)
+    assert found.coverage[0.95][0] == pytest.approx(0.95, abs=0.02)
+    assert np.mean((samples.min(axis=1) <= y) & (y <= samples.max(axis=1))) < 0.7
+    assert "PIT coverage of 95%" in str(found)
+
+
 def test_bad_input():
     y, recalibrator = np.zeros(3), distributions.PITRecalibrator().fit([0.5])
     with refused("forecasts", row=1, holds="np.sort"):

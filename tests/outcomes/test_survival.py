@@ -103,6 +103,12 @@ def test_competing_causes_give_aalen_johansen():
         found = survival.observed_expected(time, cause, risk, horizon=1.0, cause=one)
         wanted = aalen_johansen(time, cause, one, 1.0)
         assert found.observed == pytest.approx(wanted, abs=1e-12)
+        for text in (str(found.rows()), cal.report(found).markdown):
+            assert "Aalen–Johansen" in text
+            assert "Kaplan" not in text
+    alone = survival.observed_expected(time, event, risk, horizon=1.0)
+    assert alone.to_dict()["estimator"] == "Kaplan–Meier"
+    assert "observed risk (Kaplan–Meier)" in cal.report(alone).markdown
 
 
 def test_weights_taken_as_known_make_errors_too_large_never_too_small():

@@ -1,7 +1,7 @@
-"""Calibration of predictive distributions: probability integral transform, CRPS and interval coverage.
+"""Calibration of predictive distributions: probability integral transform (PIT), CRPS and coverage.
 
-A predictive distribution F is probabilistically calibrated if F(Y), the probability integral transform (PIT),
-is uniform (Dawid 1984; Gneiting, Balabdaoui & Raftery 2007).
+A predictive distribution F is probabilistically calibrated if F(Y), the PIT, is uniform (Dawid 1984;
+Gneiting, Balabdaoui & Raftery 2007).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ GROWTHS, HALVINGS = 60, 80
 TAIL = np.linspace(0.0, 1.0, 41)
 """Edges beyond the quantiles, from 1/100 of their range to 10,000 times the widest range, in equal ratios."""
 INTERVALS = (0.5, 0.8, 0.9, 0.95)
-"""Central prediction intervals whose coverage is reported."""
+"""Central intervals of the PIT whose coverage is reported."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +62,10 @@ class DistributionAssessment(Record):
     histogram, low, high : array
         Relative frequency of the PIT in equal bins (1 where calibrated), with the consistency band.
     coverage : dict
-        For each central interval: its coverage, with the ends of a Wilson interval.
+        For each central interval of the PIT: the share of outcomes in it, with the ends of a Wilson interval.
+        Of a continuous distribution that is the coverage of its prediction interval. Where the PIT is
+        randomised (samples, or a function that jumps) it is that of no interval: it is 95% of calibrated
+        ensembles of five, whose range covers two thirds.
     crps : float
         Mean continuous ranked probability score.
     parts : PinballLoss
@@ -115,7 +118,7 @@ class DistributionAssessment(Record):
         return f"{self.verdict}\n\n{aligned(self.rows())}"
 
     def rows(self) -> list[list[str]]:
-        """Scores and interval coverage as a table of text, header first."""
+        """Scores and PIT coverage as a table of text, header first."""
         scores = {
             "CRPS": self.crps,
             "miscalibration": self.parts.miscalibration,
@@ -127,7 +130,7 @@ class DistributionAssessment(Record):
             ["", "value", "interval"],
             *([name, decimals(value), ""] for name, value in scores.items()),
             *(
-                [f"coverage of {percent(level)}", decimals(share), f"{low:.4f} to {high:.4f}"]
+                [f"PIT coverage of {percent(level)}", decimals(share), f"{low:.4f} to {high:.4f}"]
                 for level, (share, low, high) in self.coverage.items()
             ),
         ]
@@ -157,7 +160,7 @@ def assess(
     confidence: float = CONFIDENCE,
     random_state: int = 0,
 ) -> DistributionAssessment:
-    """PIT, test of uniformity, CRPS and interval coverage of predictive distributions.
+    """PIT, test of uniformity, CRPS and PIT coverage of predictive distributions.
 
     Parameters
     ----------
@@ -402,23 +405,19 @@ class PITRecalibrator:
 
     def fit(self, pit: Any) -> PITRecalibrator:
         """Learn R from the PIT of outcomes that were not used to train the forecasts."""
-        values = _shares(pit, "pit")
-        distinct, counts = np.unique(values, return_counts=True)
-        share = (np.cumsum(counts) - 0.5 * counts) / values.size
-        inner = (distinct > 0) & (distinct < 1)
-        self.pit_: Floats = np.concatenate([[0.0], distinct[inner], [1.0]])
-        self.level_: Floats = np.concatenate([[0.0], share[inner], [1.0]])
+        self.pit_: Floats = np.sort(_shares(pit, "pit"))
         return self
 
     def transform(self, pit: Any) -> Floats:
-        """Recalibrated values of the distribution function."""
+        """Recalibrated values of the distribution function: shares of the PIT at or below."""
         self._require_fit()
-        return np.interp(_shares(pit, "pit"), self.pit_, self.level_)
+        below = np.searchsorted(self.pit_, _shares(pit, "pit"), side="right")
+        return np.asarray(below / self.pit_.size)
 
     def levels(self, levels: Any) -> Floats:
         """Levels at which the original quantile function gives the recalibrated quantiles."""
         self._require_fit()
-        return np.interp(_shares(levels, "levels"), self.level_, self.pit_)
+        return np.quantile(self.pit_, _shares(levels, "levels"), method="inverted_cdf")
 
     def _require_fit(self) -> None:
         if not hasattr(self, "pit_"):

@@ -119,7 +119,9 @@ class HorizonRisk(Record):
     Attributes
     ----------
     observed : float
-        Kaplan-Meier (Aalen-Johansen) risk.
+        Risk by the horizon.
+    estimator : str
+        Of that risk: "Kaplan–Meier", or with several causes "Aalen–Johansen".
     expected : float
         Mean predicted risk of all subjects, censored ones too.
     ratio, low, high : float
@@ -137,6 +139,7 @@ class HorizonRisk(Record):
     high: float
     ici: float
     confidence: float
+    estimator: str = "Kaplan–Meier"
 
     @property
     def miscalibrated(self) -> bool:
@@ -163,7 +166,7 @@ class HorizonRisk(Record):
         interval = f"{decimals(self.low)} to {decimals(self.high)}"
         return [
             ["", "value", "interval"],
-            ["observed risk (Kaplan–Meier)", decimals(self.observed), ""],
+            [f"observed risk ({self.estimator})", decimals(self.observed), ""],
             ["mean predicted risk", decimals(self.expected), ""],
             ["observed / expected", decimals(self.ratio), interval],
             ["integrated calibration index", decimals(self.ici), ""],
@@ -185,7 +188,7 @@ def observed_expected(
     data: Any = None,
     confidence: float = CONFIDENCE,
 ) -> HorizonRisk:
-    """Kaplan-Meier risk over mean predicted risk, with an interval.
+    """Observed risk (Kaplan-Meier, or Aalen-Johansen with several causes) over mean predicted risk.
 
     The variance is that of the influence function of the weighted mean, in which the estimated censoring
     distribution has its part.
@@ -218,6 +221,7 @@ def observed_expected(
         high=high / expected,
         ici=_integrated_index(sample),
         confidence=confidence,
+        estimator="Aalen–Johansen" if sample.several_causes else "Kaplan–Meier",
     )
 
 
@@ -242,6 +246,7 @@ class _Sample:
     weight: Floats
     stratum: NDArray[np.int64]
     horizon: float
+    several_causes: bool
 
     @property
     def n(self) -> int:
@@ -319,7 +324,8 @@ def _sample(
             CalibrantWarning(f"No event of cause {cause} was observed by {horizon:g}."),
             stacklevel=3,
         )
-    return _Sample(times, events == 0, outcome, risks, weight, stratum, float(horizon))
+    several = bool(np.any((events != 0) & (events != cause)))
+    return _Sample(times, events == 0, outcome, risks, weight, stratum, float(horizon), several)
 
 
 def _still_followed(time: Floats, censored: NDArray[np.bool_], at: Floats) -> Floats:
