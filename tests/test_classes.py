@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -75,8 +76,9 @@ def test_scores_of_the_whole_distribution_are_those_of_scikit_learn():
             np.average(squares, weights=options.get("sample_weight")), rel=1e-12
         )
     text = str(cal.assess(labels, probs))
-    assert f"all classes: log loss    {log_loss(labels, probs):.4f}" in text
+    assert f"all classes: log loss {log_loss(labels, probs):.4f}" in re.sub(" +", " ", text)
     assert "confidence: log loss" in text
+    assert "\nall classes: Brier score" in text
     dropped = cal.assess(np.append(labels, 11), np.vstack([probs, probs[:1]]), on_invalid="drop")
     assert dropped.classes.log_loss == pytest.approx(log_loss(labels, probs), rel=1e-12)
     assert cal.assess(LABELS == 0, PROBS[:, 0]).classes is None

@@ -247,3 +247,23 @@ def test_the_curve_of_answers_to_the_same_questions_has_no_limits() -> None:
     artists = diagram.plot().artists
     assert "confidence_band" not in artists
     assert artists["curve"][0].get_xdata()[-1] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("read", ["arrays", "data"])
+def test_scores_of_classes_say_whether_they_are_of_the_confidence(read: str) -> None:
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([0.5, 0.5, 0.5], 3000)
+    flat = np.sqrt(probs) / np.sqrt(probs).sum(axis=1, keepdims=True)
+    labels = (rng.random((3000, 1)) > probs.cumsum(axis=1)).sum(axis=1).clip(max=2)
+    if read == "arrays":
+        text = cal.report(labels, flat).markdown
+    else:
+        table = {"y": labels, **{str(k): column for k, column in enumerate(flat.T)}}
+        text = cal.report(
+            "y", ["0", "1", "2"], data=table, multiclass="confidence", classes=[0, 1, 2]
+        ).markdown
+    scores = [
+        line for line in text.splitlines() if re.match(r"\|.*(brier score|log loss) \|", line, re.I)
+    ]
+    assert len(scores) >= 4
+    assert all(re.match(r"\| (all classes|confidence): ", line) for line in scores)

@@ -219,8 +219,8 @@ class Assessment:
         if self.classes is not None:
             rows += [
                 ("all classes: log loss", decimals(self.classes.log_loss)),
-                ("  Brier score", decimals(self.classes.brier)),
-                ("  accuracy", decimals(self.classes.accuracy)),
+                ("all classes: Brier score", decimals(self.classes.brier)),
+                ("all classes: accuracy", decimals(self.classes.accuracy)),
             ]
         of = "" if self.classes is None else "confidence: "
         for name, score in ((f"{of}Brier score", self.brier), (f"{of}log loss", self.log_loss)):

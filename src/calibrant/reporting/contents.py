@@ -134,7 +134,9 @@ def contents_of(summary: Summary) -> Contents:
         headline, sentences = _headline(group), [f"What to do: {_advice(group)}"]
         names = [(name.strip(), text) for name, text in group.assessment.rows()]
         figures = [(name, text) for name, text in names if name.endswith(FIRST)]
-        picture, sections = _diagram(group), _particulars(group)
+        of_classes = not (summary.classes is None and group.assessment.classes is None)
+        of = "confidence: " if of_classes else ""
+        picture, sections = _diagram(group), _particulars(group, of)
     else:
         levels = {level_of(group.assessment.finding) for group in groups}
         unsure = "unsure" in levels or summary.too_few
@@ -221,8 +223,8 @@ def _diagram(group: GroupSummary, caption: str = "") -> Picture:
     return Picture(group.diagram, text, caption)
 
 
-def _particulars(group: GroupSummary) -> list[Section]:
-    """Sections on one sample, or one group."""
+def _particulars(group: GroupSummary, of: str = "") -> list[Section]:
+    """Sections on one sample, or one group; `of` stands before scores of the confidence alone."""
     one = group.assessment
     regions = [_sentence(str(region)) for region in one.direction.regions]
     where: list[Block] = [regions if regions else "No range of predictions stands out."]
@@ -239,16 +241,16 @@ def _particulars(group: GroupSummary) -> list[Section]:
             for point in group.curve
         ]
         where.append(Table(columns, points, "The curve as a table"))
-    where.append(
-        Table(["", ""], [[name.strip(), text] for name, text in one.rows()], "All numbers")
-    )
+    named = [(name.strip(), text) for name, text in one.rows()]
+    numbers = [[of * (name in ("Brier score", "log loss")) + name, text] for name, text in named]
+    where.append(Table(["", ""], numbers, "All numbers"))
     measures = [
         [MEASURE_NAMES[line.name], decimals(line.value), line.misses] for line in group.measures
     ]
     other = Table(["Measure", "Value", "What it misses"], measures)
     sections = [
         Section("Where the error is", where),
-        Section("What recalibration would gain", _recalibration(group)),
+        Section("What recalibration would gain", _recalibration(group, of)),
     ]
     if group.decisions is not None:
         header, *rows = group.decisions.benefit.rows()
@@ -265,14 +267,17 @@ def _particulars(group: GroupSummary) -> list[Section]:
     ]
 
 
-def _recalibration(group: GroupSummary) -> list[Block]:
+def _recalibration(group: GroupSummary, of: str = "") -> list[Block]:
     """Scores and diagrams before and after."""
     effect = group.recalibration
     few = group.assessment.finding == "too few rows"
     if effect is None or effect.left_alone or few:
         return [_gain(group)]
     scores = [
-        [shown, *(decimals(getattr(one, name)) for one in (effect.before, effect.after))]
+        [
+            shown if name == "smooth_ece" else of + shown,
+            *(decimals(getattr(one, name)) for one in (effect.before, effect.after)),
+        ]
         for name, shown in SCORE_NAMES.items()
     ]
     halves = "clusters" if group.assessment.clusters else "rows"
