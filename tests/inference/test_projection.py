@@ -80,3 +80,11 @@ def test_bad_input():
         project(weighted, [0.2])
     with refused("threshold"):
         project(None, [0.2], threshold=2)
+
+
+def test_the_frame_has_the_metrics_with_their_intervals():
+    p = np.random.default_rng(0).beta(2, 3, 1500)
+    found = project((p > 0.5, p), p)
+    rows = found.to_frame("pandas").set_index("metric")
+    for name, one in found.metrics.items():
+        assert rows.loc[name].to_dict() == vars(one)

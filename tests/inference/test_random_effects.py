@@ -121,3 +121,12 @@ def test_estimates_are_those_of_the_restricted_likelihood() -> None:
     assert model.i2 == pytest.approx(1 - 4 / q)
     half = 2.7764451 * errors.std(ddof=1) / np.sqrt(5)
     assert model.mean.high - model.mean.value == pytest.approx(half, rel=1e-6)
+
+
+def test_the_frame_has_mean_spread_and_a_new_group_with_intervals() -> None:
+    model = random_effects(_groups(20, 200, 0.05, 0.1, 0))
+    (row,) = model.to_frame("pandas").to_dict("records")
+    assert (row["mean"], row["mean_low"], row["mean_high"]) == tuple(vars(model.mean).values())
+    assert row["tau"] == model.tau > 0
+    assert (row["new_group"], row["new_group_low"]) == (model.new_group.value, model.new_group.low)
+    assert row["p_value"] == model.p_value

@@ -151,3 +151,11 @@ def test_the_murphy_curve_of_the_reference_sample():
     most, at = curve.largest_miscalibration  # the published one was looked for on a grid
     assert most == pytest.approx(0.0147346, abs=1e-5)
     assert at == pytest.approx(0.2049, abs=2e-4)
+
+
+def test_the_frame_of_the_murphy_curve_has_its_points():
+    curve = murphy([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
+    frame = curve.to_frame("pandas")
+    assert len(frame) == curve.threshold.size > 1
+    for name in frame.columns:
+        assert frame[name].tolist() == getattr(curve, name).tolist()

@@ -24,7 +24,7 @@ from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError
 from calibrant.inference.quantiles import normal_quantile
-from calibrant.measures.result_record import Record
+from calibrant.measures.result_record import Record, frame_of
 
 __all__ = ["Projected", "Projection", "project"]
 
@@ -91,6 +91,11 @@ class Projection(Record):
         lines = [f"expected, not measured: {basis}", ""]
         lines += [f"{name.replace('_', ' '):<12} {value}" for name, value in self.metrics.items()]
         return "\n".join(lines)
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame with a row for each metric and its interval; see `frame_of` for the backend."""
+        rows = [{"metric": name, **vars(one)} for name, one in self.metrics.items()]
+        return frame_of(rows, backend)
 
 
 def project(

@@ -21,7 +21,7 @@ from calibrant.inference.null_noise import (
     null_moments,
 )
 from calibrant.inference.residuals import LabelSums
-from calibrant.measures.result_record import Record, plain
+from calibrant.measures.result_record import Record, frame_of, plain
 
 __all__ = ["Effect", "RandomEffects", "random_effects"]
 
@@ -76,6 +76,16 @@ class RandomEffects(Record):
         """Plain numbers, for JSON; the groups in their order."""
         groups = [{"group": group_text(k), **plain(one)} for k, one in self.groups.items()]
         return super().to_dict() | {"groups": groups}
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame of one row: mean, standard deviation and a new group, with intervals, and the tests."""
+        row: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if isinstance(value, Effect):
+                row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+            elif name != "groups":
+                row[name] = value
+        return frame_of([row], backend)
 
 
 def random_effects(

@@ -19,7 +19,7 @@ from calibrant.data.points import Points, as_points
 from calibrant.data.rows import InputOptions
 from calibrant.measures._chains import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Strategy, bins_of
-from calibrant.measures.result_record import Record, rows_text
+from calibrant.measures.result_record import Record, frame_of, rows_text
 
 Floats = NDArray[np.float64]
 Score = Literal["brier", "log"]
@@ -251,6 +251,11 @@ class MurphyCurve(Record):
         """Largest loss that an increasing map would save, and the threshold at which it does."""
         at = int(np.argmax(self.miscalibration))
         return float(self.miscalibration[at]), float(self.threshold[at])
+
+    def to_frame(self, backend: Any = None) -> Any:
+        """Data frame with a row for each side of each threshold; see `frame_of` for the backend."""
+        names = ("threshold", "score", "recalibrated", "base_rate", "miscalibration")
+        return frame_of({name: getattr(self, name) for name in names}, backend)
 
     def _twice_area(self, values: Floats) -> float:
         return float(np.diff(self.threshold) @ (values[1:] + values[:-1]))
