@@ -68,3 +68,21 @@ def test_quantiles(calibrant, table):
     words = ["--label", "z", "--quantile", "0.1=low", "--quantile", "0.9=high", "--json"]
     document = calibrant("quantiles", table, *words).json
     assert [one["level"] for one in document["levels"]] == [0.1, 0.9]
+    twice = calibrant(
+        "quantiles", table, "--label", "z", "--quantile", "0.1=low", "--quantile", "0.10=a"
+    )
+    assert twice.code != 0
+    assert "0.1 has 'low' and 'a'" in twice.err
+
+
+def test_the_label_is_no_member_of_an_ensemble(calibrant, tmp_path):
+    table, rng = tmp_path / "rows.csv", np.random.default_rng(0)
+    np.savetxt(table, rng.normal(size=(200, 3)), delimiter=",", header="sold,s1,s2", comments="")
+    by_pattern, by_name = (
+        calibrant("distributions", table, "--label", "sold", *words, "--json").json
+        for words in (["--samples", "s*"], ["--samples", "s1", "--samples", "s[12]"])
+    )
+    assert by_pattern == by_name
+    none = calibrant("distributions", table, "--label", "sold", "--samples", "so*")
+    assert none.code != 0
+    assert "it matches 'sold'" in none.err

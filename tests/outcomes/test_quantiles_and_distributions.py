@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,6 +203,18 @@ def test_coverage_of_few_samples_is_said_to_be_that_of_the_pit():
     assert found.coverage[0.95][0] == pytest.approx(0.95, abs=0.02)
     assert np.mean((samples.min(axis=1) <= y) & (y <= samples.max(axis=1))) < 0.7
     assert "PIT coverage of 95%" in str(found)
+
+
+def test_columns_of_different_indexes():
+    y = pd.Series([3.0, 1.0, 2.0])
+    moved = y.sort_values()
+    for forms in ({"mean": moved, "sd": 1.0}, {"mean": y, "sd": moved}):
+        with refused(holds=("have different indexes", ".loc[y.index]")):
+            distributions.assess(y, **forms)
+    with refused("samples", holds="have different indexes"):
+        distributions.assess(y, samples=pd.DataFrame({"a": moved, "b": moved}, index=moved.index))
+    with refused("forecasts", holds="`forecasts[0.5].loc[y.index]`"):
+        quantiles.assess(y, {0.5: moved})
 
 
 def test_bad_input():

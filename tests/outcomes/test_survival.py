@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.refusals import refused
 
@@ -182,3 +183,9 @@ def test_bad_input():
         survival.at_horizon(time, event, risk[:-1], horizon=1.0)
     with pytest.warns(CalibrantWarning, match="weights are above 1.5"):
         survival.at_horizon(time, event, risk, horizon=1.0, max_weight=1.5)
+    for name in ("time", "event", "risk"):
+        columns = {"time": time, "event": event, "risk": risk, "strata": np.zeros(800)}
+        columns = {key: pd.Series(value) for key, value in columns.items()}
+        columns[name] = columns[name].sort_values()
+        with refused(holds=("have different indexes", ".loc[time.index]")):
+            survival.at_horizon(**columns, horizon=1.0)

@@ -162,7 +162,7 @@ def distributions(
     sd : NAME
         Column of their standard deviations.
     samples : NAME
-        Columns of the members of an ensemble: a pattern such as 'member_*', or repeat it.
+        Columns of the members of an ensemble, without the label: a pattern such as 'member_*', or repeat it.
 
     Measurement
     -----------
@@ -182,7 +182,12 @@ def distributions(
     path = _path(output, source)
     columns = read_columns(source, {"y": label, "mean": mean, "sd": sd})
     if samples is not None:
-        members = source.predictions(samples, ())
+        matched = source.predictions(samples, ())
+        members = list(dict.fromkeys(name for name in matched if name != label))
+        if not members:
+            raise InputError(
+                f"`samples` must match columns beside the label; it matches {label!r}."
+            )
         ensemble = read_columns(source, dict(zip(members, members, strict=True)))
         columns["samples"] = np.column_stack([ensemble[name] for name in members])
     found = cal.distributions.assess(**columns, confidence=confidence)
@@ -194,12 +199,19 @@ def distributions(
 def _levels(texts: Sequence[str]) -> dict[float, str]:
     """Columns by level, from words such as 0.1=low."""
     pairs = [part.partition("=") for text in texts for part in text.split(",")]
-    try:
-        return {float(level): name for level, _, name in pairs}
-    except ValueError:
-        raise InputError(
-            f"`quantile` must be such as 0.1=low,0.9=high; got {','.join(texts)!r}."
-        ) from None
+    levels: dict[float, str] = {}
+    for word, _, name in pairs:
+        try:
+            level = float(word)
+        except ValueError:
+            raise InputError(
+                f"`quantile` must be such as 0.1=low,0.9=high; got {','.join(texts)!r}."
+            ) from None
+        if level in levels:
+            both = f"{levels[level]!r} and {name!r}"
+            raise InputError(f"`quantile` must name each level once; {level:g} has {both}.")
+        levels[level] = name
+    return levels
 
 
 def _path(output: str | None, source: Source) -> Path | None:

@@ -25,6 +25,7 @@ from calibrant._arguments import (
 )
 from calibrant._format import aligned, decimals, p_equation, percent
 from calibrant.data.arrays import numbers, require_each, same_length
+from calibrant.data.rows import require_same_index
 from calibrant.errors import InputError, invalid
 from calibrant.measures.result_record import Record, frame_of
 from calibrant.outcomes.quantiles import PinballLoss, decompose
@@ -192,6 +193,7 @@ def assess(
     require_confidence(confidence)
     require_count("n_bins", n_bins)
     require_seed(random_state, "random_state")
+    require_same_index(y=y, mean=mean, sd=sd, samples=samples)
     outcome = numbers(y, "y", data)
     forms = [mean is not None or sd is not None, samples is not None, cdf is not None]
     if sum(forms) != 1:

@@ -19,6 +19,7 @@ from scipy.stats import binom, binomtest
 from calibrant._arguments import CONFIDENCE, is_number, require_confidence, require_share
 from calibrant._format import aligned, decimals, p_equation
 from calibrant.data.arrays import numbers, same_length
+from calibrant.data.rows import require_same_index
 from calibrant.errors import InputError, show_value
 from calibrant.measures.result_record import Record, frame_of
 
@@ -178,7 +179,7 @@ def assess(
     """
     require_confidence(confidence)
     outcome = numbers(y, "y", data)
-    levels, quantiles = _quantiles(outcome, forecasts, data)
+    levels, quantiles = _quantiles(y, outcome, forecasts, data)
     below = (outcome < quantiles).sum(axis=1)
     at_most = (outcome <= quantiles).sum(axis=1)
     n = outcome.size
@@ -203,7 +204,7 @@ def _steps(forecast: Floats, fitted: Floats) -> tuple[Floats, Floats]:
     return x[ends], y[ends]
 
 
-def _quantiles(outcome: Floats, forecasts: Any, data: Any) -> tuple[Floats, Floats]:
+def _quantiles(y: Any, outcome: Floats, forecasts: Any, data: Any) -> tuple[Floats, Floats]:
     if not isinstance(forecasts, Mapping) or not forecasts:
         raise InputError(
             "`forecasts` must map levels to forecasts.",
@@ -216,6 +217,7 @@ def _quantiles(outcome: Floats, forecasts: Any, data: Any) -> tuple[Floats, Floa
                 f"`forecasts` must have levels between 0 and 1; one is {show_value(level)}.",
                 argument="forecasts",
             )
+    require_same_index(y=y, **{f"forecasts[{level!r}]": one for level, one in forecasts.items()})
     levels = np.array(sorted(forecasts))
     columns = [numbers(forecasts[level], "forecasts", data) for level in levels]
     for column in columns:

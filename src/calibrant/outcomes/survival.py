@@ -27,7 +27,7 @@ from calibrant._arguments import (
 )
 from calibrant._format import decimals
 from calibrant.data.arrays import categories, numbers, require_each, same_length
-from calibrant.data.rows import CENSORED, Rows, as_rows
+from calibrant.data.rows import CENSORED, Rows, as_rows, require_same_index
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 from calibrant.inference.quantiles import exact_binomial
 from calibrant.measures.result_record import Record
@@ -273,6 +273,7 @@ class _Sample:
 def _sample(
     time: Any, event: Any, risk: Any, strata: Any, data: Any, horizon: float, cause: int
 ) -> _Sample:
+    require_same_index(time=time, event=event, risk=risk, strata=strata)
     times, events, risks = (
         numbers(value, name, data)
         for value, name in ((time, "time"), (event, "event"), (risk, "risk"))
