@@ -542,7 +542,7 @@ def require_same_index(**columns: Any) -> None:
 
 
 def _cure_of_index(name: str, own: Any, first: str, index: Any) -> str:
-    """What to do about rows that two columns name differently."""
+    """Cure of rows that two columns name differently."""
     if own.is_unique and index.is_unique and index.isin(own).all():
         match = f"Pass `{name}.loc[{first}.index]` to match rows by index, or"
     else:
