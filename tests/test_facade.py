@@ -109,11 +109,54 @@ def test_models_come_in_the_same_shapes_everywhere(shape):
         (lambda: calibrant.assess("y", "p", data={"y": Y, "p": P}, by="g"), "assess_by"),
         (lambda: calibrant.smooth_ece(Y, P, confidence=0.9), "assess"),
         (lambda: calibrant.assess(Y, P, on_invalidd="drop"), "on_invalid"),
+        (lambda: calibrant.assess(y_true=Y, y_score=P), "'y_score'.*`y_prob=`"),
+        (lambda: calibrant.assess(labels=Y, probs=P), "'probs'.*`y_prob=`"),
+        (lambda: calibrant.assess_by(Y, y_proba=P, by=Y), "'y_proba'.*`y_prob=`"),
+        (lambda: calibrant.compare(Y, y_pred=MODELS), "'y_pred'.*`y_prob=`"),
+        (lambda: calibrant.assess(data={"y": Y}, y_true="y", y_score="p"), "`y_prob=`"),
+        (lambda: calibrant.reliability_diagram(Y, P, figsize=(3, 3)), r"Pass it to `\.plot\(\)`"),
+        (lambda: calibrant.smooth_ece(Y, P, random_state=0), "Nothing is drawn"),
+        (lambda: calibrant.smooth_ece(Y, P, weight_type="frequency"), "`assess` takes"),
+        (lambda: calibrant.report(Y, P, titel="mine"), "`report` takes it"),
+        (lambda: calibrant.compare(Y, MODELS, alpha=0.1), "Tests and intervals take `confidence="),
     ],
 )
 def test_a_keyword_of_another_function_is_refused_with_its_place(call, place):
     with pytest.raises(TypeError, match=place):
         call()
+
+
+TWINS = pd.DataFrame(np.column_stack([P, P]), columns=["a", "a"])
+SCORES = pd.DataFrame(np.full((N, 3), 1 / 3), columns=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "cure"),
+    [
+        (lambda: calibrant.compare(Y, MODELS, names=["a", "b"]), "names", "Leave it out"),
+        (lambda: calibrant.report(Y, MODELS, names=["a", "b"]), "names", "Leave it out"),
+        (lambda: calibrant.reliability_diagrams(Y, MODELS, names=["a", "b"]), "names", "Leave"),
+        (lambda: calibrant.compare(Y, TWINS.to_numpy(), names="ab"), "names", r"\['a', 'b'\]"),
+        (
+            lambda: calibrant.assess_by("y", ["p", "q"], data={"y": Y, "p": P}, names=["a", "b"]),
+            "names",
+            "Map them",
+        ),
+        (lambda: calibrant.compare(Y, TWINS), "y_prob", "Rename"),
+        (lambda: calibrant.assess_by(Y, TWINS), "y_prob", "Rename"),
+        (lambda: calibrant.report(np.arange(N) % 3, SCORES), "y_true", "`multiclass="),
+        (lambda: calibrant.assess("y", ["p", "q"], data={"y": Y}), "y_prob", "`multiclass="),
+        (
+            lambda: calibrant.measures.expected_calibration_error(Y, P, strategy="equal"),
+            "strategy",
+            'mean "uniform"',
+        ),
+    ],
+)
+def test_what_is_meant_otherwise_is_refused_with_a_cure(call, argument, cure):
+    with pytest.raises(calibrant.InputError, match=cure) as refused:
+        call()
+    assert refused.value.argument == argument
 
 
 def test_columns_whose_indexes_differ_are_refused_with_a_cure():

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 """Confidence of intervals and bands, unless another is asked for."""
+MEANT = {"equal": "uniform", "equal_width": "uniform", "equal_mass": "quantile"}
+"""Words of other packages, and those of ours that mean the same."""
 LARGEST_CONFIDENCE = 0.9999
 """Beyond it nothing is known of the size of the tests, whose simulations end there."""
 
@@ -52,6 +54,7 @@ def nearest(value: object, words: Iterable[str]) -> str | None:
     >>> nearest("isotnic", ["platt", "isotonic"])
     'Did you mean "isotonic"?'
     """
+    value = MEANT.get(value, value) if isinstance(value, str) else value
     near = difflib.get_close_matches(value[:80], words, n=1) if isinstance(value, str) else []
     return f'Did you mean "{near[0]}"?' if near else None
 
@@ -109,7 +112,7 @@ def require_confidence(confidence: Any) -> float:
 
 def _of_percent(value: Any) -> str | None:
     """Hint for a percentage in place of a share."""
-    percent = is_number(value) and 1.0 <= value < 100.0
+    percent = is_number(value) and 1.0 < value < 100.0
     return f"Pass {value / 100:g} for {value:g}%." if percent else None
 
 

@@ -87,6 +87,8 @@ def test_cross_validation(fitted) -> None:
     assert display.diagram.n == len(y)
     assert len(display.folds) == len(display.artists_["folds"]) == 4
     assert sum(fold.n for fold in display.folds.values()) == len(y)
+    with refused("y", holds="cross_validate"):
+        ReliabilityDisplay.from_cv_results(results, X[:100], y[:100])
     with refused("cv_results", holds="return_indices"):
         ReliabilityDisplay.from_cv_results(cross_validate(model, X, y), X, y)
 

@@ -351,7 +351,10 @@ def _rule(rows: Rows, what: str) -> tuple[str, str]:
         return rules.get(rows.form, "lie in [0, 1]"), _guess(rows)
     if rows.soft:
         return "lie in [0, 1]", ""
-    classes = "For more than two classes, use `calibrant.confidence` with the class probabilities."
+    classes = (
+        "For more than two classes, use `calibrant.confidence` with the class probabilities, or pass these "
+        'with `multiclass="confidence"`.'
+    )
     if rows.pos_label is not None:
         first, second = show_value(rows.pos_label), show_value(rows._other_label)
         return f"hold two classes, as {first} and {second}", classes
@@ -362,7 +365,8 @@ def _rule(rows: Rows, what: str) -> tuple[str, str]:
     distinct = sorted(set(label.tolist()), key=show_value)
     if label.dtype.kind not in "biuf" or len(distinct) <= 2:
         listed = ", ".join(map(show_value, distinct[:5]))
-        return "hold 0 and 1", f"Its values are {listed}; name the event with `pos_label=`."
+        guess = f"Its values are {listed}; name the event with `pos_label=`."
+        return "hold 0 and 1", f"{guess} {classes}" if len(distinct) > 2 else guess
     if min(distinct) >= 0 and max(distinct) <= 1:
         return "hold 0 and 1", 'If these are shares or probabilities, pass `labels="soft"`.'
     return "hold 0 and 1", classes
@@ -422,6 +426,8 @@ def as_rows(
     if unknown:
         refuse_keyword(next(iter(unknown)), InputOptions.__annotations__)
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
+    if not isinstance(labels, str):
+        raise invalid("labels", 'be "binary" or "soft"', labels, "Outcomes are `y_true=`.")
     require_choice("labels", labels, ("binary", "soft"))
     form: Form = "probability"
     if not (from_logits is from_logprobs is percent is False):
@@ -489,17 +495,24 @@ def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
 
 
 _BY_PLACE = {
-    "Pass it to `.plot()` or `.save()` of the diagram.": (
-        "title color label ax theme figsize width dpi"
+    "Outcomes are `y_true=`.": "y label target targets truth",
+    "Predictions are `y_prob=`.": (
+        "y_score y_pred y_proba y_hat y_scores probs prob proba p scores predictions"
     ),
+    "Pass it to `.plot()` or `.save()` of the diagram.": "color theme",
+    "`report` takes it, and diagrams do in `.plot()` and `.save()`.": "title",
+    "Pass it to `.plot()` of the diagram.": "ax figsize",
+    "Pass it to `.save()` of the diagram.": "width dpi",
     "Weights of rows are `sample_weight=`.": "weight weights",
     "`assess_by` takes groups, by `by=`.": "by groups group",
-    "Where numbers are drawn, there is `random_state=`.": "seed rng random_state",
+    "Nothing is drawn at random here.": "random_state",
+    "Where numbers are drawn at random, there is `random_state=`; elsewhere nothing is.": "seed rng",
     "Pass `n_bins=`, `strategy=` and `norm=` to `expected_calibration_error`.": (
         "bins n_bins strategy norm"
     ),
     "Intervals are those of `assess`, with `confidence=`.": "confidence ci level",
-    "`assess` takes `confidence=`, which is 1 minus it.": "alpha",
+    "Tests and intervals take `confidence=`, which is 1 minus it.": "alpha",
+    "`assess` takes `weight_type=`.": "weight_type",
     "`assess_by`, `compare`, `report` and `reliability_diagrams` take names of models.": "names",
     "Pass `calibrant.scan(data, y_true=..., y_prob=...)` in place of arrays.": "data",
     "`assess_by` and `compare` correct for several tests.": "correction",

@@ -143,7 +143,7 @@ def assess(
             warn_of_repeated_cells(sketch, stacklevel=3)
     else:
         if y_prob is None and not isinstance(y_true, Rows):
-            as_sketch(y_true)  # says what is missing
+            as_sketch(y_true, **reading)  # says what is missing
         pairs, codes = read_clustered(y_true, y_prob, cluster, **reading)
         sketch = Sketch.from_rows(pairs, scale=PROBABILITY if scale is None else scale)
         if weight_type == "frequency":

@@ -27,7 +27,7 @@ from calibrant.data.sketches import Sketches, Stacked, is_summed
 from calibrant.errors import InputError, TooFewRows, invalid
 from calibrant.inference.assess import assessed, require_margin, warn_of_few_units
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes, clusters_with_weight
-from calibrant.inference.compare import models_of
+from calibrant.inference.compare import models_of, require_arrays
 from calibrant.inference.correction import Correction, adjusted_p_values, require_correction
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.groups import GroupAssessment, GroupAssessments, Others, worst_first
@@ -37,7 +37,7 @@ from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.io.from_data import from_data
 from calibrant.io.group_keys import indexed
 from calibrant.io.progress import Progress
-from calibrant.io.request import name_of_predictions
+from calibrant.io.request import name_of_predictions, require_columns
 from calibrant.io.scan import class_columns, scan, sketches_of_classes
 
 __all__ = ["assess_by"]
@@ -122,6 +122,7 @@ def assess_by(
         require_count("limit", limit)
     asked = None if profile is None else as_profile(profile)
     if names is not None:
+        require_arrays(data, names)
         y_prob = models_of(y_prob, names)
     if data is None and _has_models(y_prob, options):
         y_true, y_prob, by, cluster, options = _models(y_true, y_prob, by, cluster, scale, options)
@@ -370,7 +371,7 @@ def _of_arrays(
     Otherwise the rows say which cluster they are in, so that there need not be a sketch for each.
     """
     if y_true is None or y_prob is None:
-        as_sketch(y_true, y_prob)  # says what is missing
+        as_sketch(y_true, y_prob, **options)  # says what is missing
     settings: dict[str, Any] = dict(options)
     weight = settings.pop("sample_weight", None)
     multiclass = options.get("multiclass")
@@ -420,6 +421,8 @@ def _models(
     options: InputOptions,
 ) -> tuple[Any, Any, Any, Any, InputOptions]:
     """Arguments in which each model is a group: sketches or, by groups or clusters, rows."""
+    if is_frame(y_prob):
+        require_columns(y_prob.columns, y_prob.columns, "`y_prob`")
     models = (
         y_prob if isinstance(y_prob, Mapping) else {name: y_prob[name] for name in y_prob.columns}
     )

@@ -22,11 +22,18 @@ from calibrant._arguments import (
 from calibrant._format import decimals, group_text, p_equation
 from calibrant.data.arrays import as_array, as_column
 from calibrant.data.classes import as_class_probabilities, top_label
-from calibrant.data.rows import InputOptions, Rows, as_rows, require_one_sample, require_same_index
+from calibrant.data.rows import (
+    InputOptions,
+    Rows,
+    as_rows,
+    is_frame,
+    require_one_sample,
+    require_same_index,
+)
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
-from calibrant.errors import InputError, TooFewRows, show_value
+from calibrant.errors import InputError, TooFewRows, invalid, show_value
 from calibrant.inference.assess import assessed, warn_of_few_units
 from calibrant.inference.assessment import LARGE, LINE, Assessment
 from calibrant.inference.calibration_test import CalibrationTest
@@ -42,10 +49,19 @@ from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.group_keys import indexed
+from calibrant.io.request import require_columns
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record, frame_of, plain
 
-__all__ = ["Comparison", "Difference", "GroupComparisons", "compare", "compare_by", "models_of"]
+__all__ = [
+    "Comparison",
+    "Difference",
+    "GroupComparisons",
+    "compare",
+    "compare_by",
+    "models_of",
+    "require_arrays",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -319,6 +335,7 @@ def compare(
     require_correction(correction)
     reading: InputOptions = options
     if data is not None:
+        require_arrays(data, names)
         paired = by is None and not isinstance(y_prob, str)
         y_true, y_prob, cluster, reading = sample_from(
             data,
@@ -333,6 +350,8 @@ def compare(
         )
     else:
         refuse_groups(by)
+    if y_prob is None and not isinstance(y_true, Mapping):
+        as_sketch(y_true, **reading)  # says what is missing
     if isinstance(y_true, Mapping):
         _require_sketches_alone(y_prob, cluster, *reading)
         compared = _unpaired(_named(y_true), confidence, scale)
@@ -724,12 +743,32 @@ def _ordered(assessments: Mapping[str, Assessment]) -> Iterator[tuple[str, str, 
 # -- reading -----------------------------------------------------------------------------------
 
 
+def require_arrays(data: Any, names: Sequence[str] | None) -> None:
+    """Refuse names of models beside `data`, whose columns have names."""
+    if data is not None and names is not None:
+        raise InputError(
+            "`names` are for the columns of an array; those of `data` have their own.",
+            argument="names",
+            hint="Map them: `y_prob={name: column, ...}`.",
+        )
+
+
 def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
     """Predictions by the name of the model, from a mapping, a frame or the columns of an array."""
     import narwhals as nw
 
+    if names is not None and (isinstance(y_prob, Mapping) or is_frame(y_prob)):
+        raise InputError(
+            "`names` are for the columns of an array; a mapping or a frame has its own.",
+            argument="names",
+            hint="Leave it out, or rename the models of `y_prob`.",
+        )
+    if isinstance(names, str):
+        raise invalid("names", "list a name for each model", names, f"Pass {list(names)}.")
     if isinstance(y_prob, Mapping):
         return _named(y_prob)
+    if is_frame(y_prob):
+        require_columns(y_prob.columns, y_prob.columns, "`y_prob`")
     frame = nw.from_native(y_prob, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _named({name: frame[name].to_native() for name in frame.columns})

@@ -127,7 +127,10 @@ def sample_from(
         if not groups:
             require_one_sample(options.get("multiclass"))
             if isinstance(y_prob, Mapping | list) and options.get("multiclass") is None:
-                raise invalid("y_prob", "name one column of `data`", y_prob, SEVERAL_MODELS)
+                hint = (
+                    f'{SEVERAL_MODELS} For a column of each class, pass `multiclass="confidence"`.'
+                )
+                raise invalid("y_prob", "name one column of `data`", y_prob, hint)
         found = from_data(y_true, y_prob, data, options, by=by, cluster=cluster, scale=scale)
         return found, None, cluster, {}
     return _rows_from(data, y_true, y_prob, dict(options), cluster)

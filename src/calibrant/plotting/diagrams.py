@@ -14,7 +14,7 @@ from calibrant._format import group_text
 from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
-from calibrant.inference.compare import models_of
+from calibrant.inference.compare import models_of, require_arrays
 from calibrant.inference.correction import adjusted_p_values
 from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.scan import ReadingOptions, sketches_of_classes
@@ -362,6 +362,7 @@ def reliability_diagrams(
     <Diagrams: a, b>
     """
     look: dict[str, Any] = dict(options)
+    require_arrays(data, names)
     if data is not None:
         reading = {name: look.pop(name) for name in _READING if name in look}
         several = not isinstance(y_prob, str) and reading.get("multiclass") is None and by is None

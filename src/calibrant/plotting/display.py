@@ -247,6 +247,14 @@ class ReliabilityDisplay:
             )
         numbers, look = _split(options)
         labels, every = np.asarray(y), None if sample_weight is None else np.asarray(sample_weight)
+        last = max((int(np.max(test)) for test in cv_results["indices"]["test"]), default=-1)
+        if last >= len(labels):
+            raise InputError(
+                f"`y` must be the rows that were cross-validated; it has {len(labels)}, and a fold has row "
+                f"{last}.",
+                argument="y",
+                hint="Pass `X` and `y` as they went into cross_validate.",
+            )
         sketches: dict[str, Sketch] = {}
         for k, (estimator, test) in enumerate(
             zip(cv_results["estimator"], cv_results["indices"]["test"], strict=True), 1

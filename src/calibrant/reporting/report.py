@@ -24,7 +24,7 @@ from calibrant.errors import InputError, invalid, show_value
 from calibrant.inference.assess import assess, read_clustered
 from calibrant.inference.assess_by import assess_by
 from calibrant.inference.assessment import Assessment
-from calibrant.inference.compare import compare, models_of
+from calibrant.inference.compare import compare, models_of, require_arrays
 from calibrant.inference.groups import GroupAssessments
 from calibrant.inference.profile import Profile
 from calibrant.io.from_data import refuse_groups, sample_from
@@ -227,6 +227,7 @@ def report(
     reading: Any = options
     by_class = paired = None
     if data is not None:
+        require_arrays(data, names)
         again = by is None and not (is_summed(data) or isinstance(data, Iterator))
         again = again and not options.get("per_file")
         if again and options.get("multiclass") is None:
