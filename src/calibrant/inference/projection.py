@@ -1,13 +1,15 @@
 """Performance before labels arrive, if the calibration curve of a labelled reference still holds.
 
 Rate, Brier score, accuracy, AUC and net benefit of predictions f are functions of E[Y | f]. The reference
-gives that curve as f + r(f), r its mean residual in bins; its uncertainty becomes that of the projection.
+gives that curve as f + r(f), r its mean residual, piecewise linear; its uncertainty becomes that of the
+projection.
 With no reference the predictions are taken to be calibrated (confidence-based performance estimation).
 Nothing here is measured: a drift of the curve itself is not seen.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
@@ -19,10 +21,10 @@ from scipy.special import kolmogorov
 from calibrant._arguments import CONFIDENCE, require_confidence, require_share
 from calibrant.data.arrays import numbers, require_each
 from calibrant.data.points import Points
-from calibrant.data.rows import InputOptions, as_rows
+from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch
-from calibrant.errors import InputError
+from calibrant.errors import CalibrantWarning, InputError
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.measures.result_record import Record, frame_of
 
@@ -30,8 +32,12 @@ __all__ = ["Projected", "Projection", "project"]
 
 Floats = NDArray[np.float64]
 
-BINS, ROWS_PER_BIN = 20, 50
-"""Bins of the reference's residuals, of equal numbers of rows; fewer where these would have less than 50."""
+PIECES, ROWS_PER_PIECE = 10, 100
+"""Pieces of the reference's curve, of equal numbers of rows; fewer where these would have less than 100."""
+
+FEW, MOST_BEYOND = 5, 0.1
+"""Rows of the reference that tell nothing of its curve beyond them; and share of rows there, above which
+there is a warning."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Projected:
     high: float
 
     def __str__(self) -> str:
+        if np.isnan(self.value):
+            return "not defined"
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
 
 
@@ -53,12 +61,18 @@ class Projection(Record):
     Attributes
     ----------
     rate, brier, accuracy, auc, net_benefit : Projected
-        Expected event rate, Brier score, accuracy and net benefit at `threshold`, and AUC.
+        Expected event rate, Brier score, accuracy and net benefit at `threshold`, and AUC, of pairs of rows;
+        NaN where only one outcome is possible.
     drift : float or None
         Largest difference of the distribution functions of reference and current predictions
         (Kolmogorov-Smirnov), and in `drift_p_value` its p-value: a drift of predictions, not of calibration.
     n_reference, n : int
         Labelled rows of the reference, and rows projected.
+    beyond : float
+        Share of the rows whose predictions are beyond all but a few of the reference's, where its curve is
+        extrapolated.
+    dropped : mapping
+        Rows of the reference that were left out, by reason.
     """
 
     rate: Projected
@@ -71,6 +85,8 @@ class Projection(Record):
     drift_p_value: float | None
     n_reference: int
     n: int
+    beyond: float
+    dropped: Mapping[str, int]
     confidence: float
 
     @property
@@ -90,6 +106,7 @@ class Projection(Record):
         )
         lines = [f"expected, not measured: {basis}", ""]
         lines += [f"{name.replace('_', ' '):<12} {value}" for name, value in self.metrics.items()]
+        lines += [f"{'dropped':<12} {count:,}: {reason}" for reason, count in self.dropped.items()]
         return "\n".join(lines)
 
     def to_frame(self, backend: Any = None) -> Any:
@@ -121,6 +138,15 @@ def project(
     **options
         How the reference is read (see `InputOptions`); weights are not taken.
 
+    Notes
+    -----
+    The curve is fitted by least squares between knots at quantiles of the reference's predictions, and
+    continued in a straight line beyond the last. Where more than one row in ten lies beyond all but five
+    rows of the reference, a CalibrantWarning says how many: there the intervals hold only for a curve that
+    goes on straight. With 1,500 labelled and 2,000 current rows, intervals at 95% held the truth in .95 of
+    samples or more where the curve .25 + .5 f was carried from Beta(2, 4) to Beta(4, 2), and in .93 (of the
+    AUC in .78) where f**1.5 was carried from Beta(2, 8) to Beta(8, 2), nearly all of it beyond the reference.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -135,13 +161,14 @@ def project(
         raise InputError("`sample_weight` is not taken by a projection.", argument="sample_weight")
     now = _predictions(current)
     f, mass = now.p, now.mass.sum(axis=1) / now.total
-    curve = _Curve(np.zeros(1), np.zeros(1), np.zeros(f.size, dtype=np.int64))
-    drift, drift_p_value, n_reference = None, None, 0
+    curve = _Curve(np.zeros(1), np.zeros(1), np.zeros((1, 1)))
+    drift, drift_p_value, n_reference, beyond = None, None, 0, 0.0
+    dropped: Mapping[str, int] = {}
     if reference is not None:
         if isinstance(reference, Sketch):
-            known = Points.of(as_sketch(reference, scale=PROBABILITY, **options))
+            read: Sketch | Rows = as_sketch(reference, scale=PROBABILITY, **options)
         elif isinstance(reference, tuple | list) and len(reference) == 2:
-            known = Points.of(as_rows(*reference, **options))
+            read = as_rows(*reference, **options)
         else:
             raise InputError(
                 "`reference` must be a pair (y_true, y_prob), a Sketch or None.",
@@ -149,20 +176,33 @@ def project(
             )
         if isinstance(reference, Sketch) and reference.weighted:
             raise InputError("`reference` must have no weights.", argument="reference")
+        known, dropped = Points.of(read), read.dropped
         n_reference = known.n
-        curve = _Curve.of(known, f)
+        curve = _Curve.of(known)
+        count = known.cumulative[:, 0]
+        few = (count[1:] <= FEW) | (known.total - count[:-1] <= FEW)
+        inner = known.p[~few]
+        inside = (f >= inner.min(initial=np.inf)) & (f <= inner.max(initial=-np.inf))
+        beyond = 1.0 - float(mass[inside].sum())
+        if beyond > MOST_BEYOND:
+            message = f"{beyond:.0%} of `current` is beyond all but {FEW} rows of `reference`: "
+            message += "there its curve is extrapolated in a straight line."
+            warnings.warn(CalibrantWarning(message), stacklevel=2)
         drift, drift_p_value = _kolmogorov_smirnov(known, now)
-    mu = np.clip(f + curve.residual[curve.place], 0.0, 1.0)
+    basis = _hats(f, curve.knots)
+    mu = np.clip(f + basis @ curve.residual, 0.0, 1.0)
     z = normal_quantile(0.5 + 0.5 * confidence)
 
     def projected(value: float, slope: Floats, least: float = 0.0) -> Projected:
         """A metric, whose derivative by the mass of events in each cell is the slope."""
-        by_bin = np.bincount(curve.place, slope * mass, curve.error.size)
-        reach = z * float(np.hypot.reduce(by_bin * curve.error))
+        if np.isnan(value):
+            return Projected(np.nan, np.nan, np.nan)
+        by_knot = basis.T @ (slope * mass)
+        reach = z * float(np.sqrt(by_knot @ curve.covariance @ by_knot))
         return Projected(value, max(value - reach, least), min(value + reach, 1.0))
 
     rate, brier, accuracy, auc, net_benefit = (
-        projected(*each) for each in _metrics(mu, f, mass, threshold)
+        projected(*each) for each in _metrics(mu, f, mass, now.n, threshold)
     )
     return Projection(
         rate,
@@ -175,6 +215,8 @@ def project(
         drift_p_value,
         n_reference,
         now.n,
+        beyond,
+        dropped,
         confidence,
     )
 
@@ -200,28 +242,47 @@ def _kolmogorov_smirnov(one: Points, other: Points) -> tuple[float, float]:
 
 
 class _Curve(NamedTuple):
-    """Mean residual of a reference in bins with equal numbers of rows, and the bin of each cell."""
+    """Mean residual of a reference, piecewise linear in the prediction and linear beyond the last knots."""
 
+    knots: Floats
     residual: Floats
-    error: Floats
-    place: NDArray[np.int64]
+    covariance: Floats
 
     @classmethod
-    def of(cls, known: Points, cells: Floats) -> _Curve:
-        bins = int(np.clip(known.n // ROWS_PER_BIN, 1, BINS))
+    def of(cls, known: Points) -> _Curve:
+        """Least squares with knots at quantiles, and the covariance of the values at the knots."""
         rows, events = known.mass.sum(axis=1), known.mass[:, 1]
-        middle = known.cumulative[1:, 0] - 0.5 * rows
-        own = np.minimum((middle * bins / known.total).astype(np.int64), bins - 1)
-        count = np.maximum(np.bincount(own, rows, bins), 1e-300)
-        residual = np.bincount(own, events - rows * known.p, bins) / count
-        # The variance under a Beta(1, 1) prior: a bin whose outcomes are all alike is not certain.
-        rate = (np.bincount(own, events, bins) + 1.0) / (count + 2.0)
-        error = np.sqrt(rate * (1.0 - rate) / np.maximum(count, 1.0))
-        nearest = np.searchsorted(0.5 * (known.p[1:] + known.p[:-1]), cells)
-        return cls(residual, error, own[nearest])
+        pieces = int(np.clip(known.n // ROWS_PER_PIECE, 1, PIECES))
+        upto = np.linspace(0.0, known.total, pieces + 1)
+        place = np.searchsorted(known.cumulative[1:, 0], upto)
+        knots = np.unique(known.p[np.minimum(place, known.p.size - 1)])
+        basis = _hats(known.p, knots)
+        # The variance under a Beta(1, 1) prior: a piece whose outcomes are all alike is not certain.
+        own = np.clip(np.searchsorted(knots, known.p, side="right") - 1, 0, max(knots.size - 2, 0))
+        count, hits = np.bincount(own, rows), np.bincount(own, events)
+        rate = ((hits + 1.0) / (count + 2.0))[own]
+        inverse = np.linalg.inv(basis.T @ (rows[:, None] * basis))
+        spread = basis.T @ ((rows * rate * (1.0 - rate))[:, None] * basis)
+        residual = inverse @ (basis.T @ (events - rows * known.p))
+        return cls(knots, residual, inverse @ spread @ inverse)
 
 
-def _metrics(mu: Floats, f: Floats, mass: Floats, threshold: float) -> list[tuple[Any, ...]]:
+def _hats(at: Floats, knots: Floats) -> Floats:
+    """Weights of the values at the knots in a piecewise linear function; beyond them, of their line."""
+    if knots.size == 1:
+        return np.ones((at.size, 1))
+    left = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, knots.size - 2)
+    share = (at - knots[left]) / (knots[left + 1] - knots[left])
+    weights = np.zeros((at.size, knots.size))
+    row = np.arange(at.size)
+    weights[row, left] = 1.0 - share
+    weights[row, left + 1] = share
+    return weights
+
+
+def _metrics(
+    mu: Floats, f: Floats, mass: Floats, n: int, threshold: float
+) -> list[tuple[Any, ...]]:
     """Value of each metric, derivative by the events of a cell, and the least that the metric can be."""
     called = f >= threshold
     odds = threshold / (1.0 - threshold)
@@ -238,7 +299,12 @@ def _metrics(mu: Floats, f: Floats, mass: Floats, threshold: float) -> list[tupl
     events, others = mu * mass, (1.0 - mu) * mass
     below = np.cumsum(others) - 0.5 * others  # ties count half
     above = rate - np.cumsum(events) + 0.5 * events
-    pairs = max(rate * (1.0 - rate), 1e-300)
-    area = float(events @ below) / pairs
-    slope = (below - above - area * (1.0 - 2.0 * rate)) / pairs
+    # No row makes a pair with itself.
+    itself, change = float(events @ (1.0 - mu)) / n, (1.0 - 2.0 * mu) / n
+    pairs = rate * (1.0 - rate) - itself
+    area, slope = np.nan, ones
+    if pairs > 1e-9 * rate * (1.0 - rate):
+        area = (float(events @ below) - 0.5 * itself) / pairs
+        slope = below - above - 0.5 * change - area * (1.0 - 2.0 * rate - change)
+        slope = slope / pairs
     return [*values[:3], (area, slope), (*values[3], -np.inf)]
