@@ -88,6 +88,21 @@ def test_a_cdf_with_jumps_has_a_uniform_pit():
     assert 12 * found.pit.var() == pytest.approx(1.0, abs=0.05)
 
 
+def test_ties_show_the_shares_on_both_sides():
+    y = np.random.default_rng(0).poisson(2, 1000)
+    found = quantiles.assess(y, {0.5: np.full(1000, 2), 0.9: np.full(1000, 5)})
+    one = found.levels[0]
+    assert (one.coverage, one.below) == (np.mean(y <= 2), np.mean(y < 2))
+    assert one.low < one.below < 0.5 < one.coverage < one.high
+    assert f"{one.coverage:.4f} ({one.below:.4f} below)" in str(found)
+    assert found.to_dict()["levels"][0]["below"] == one.below
+    wrong = found.levels[1]  # of 0.9 the quantile is 4
+    assert wrong.deviation == wrong.below - 0.9 > 0
+    assert f"at level 0.9, where coverage is {wrong.coverage:.3g} (" in found.verdict
+    without = quantiles.assess(y, {0.5: np.full(1000, 1.5)}).levels[0]
+    assert without.coverage == without.below == one.below
+
+
 def test_size_of_many_rows():
     rng = np.random.default_rng(1)
     q = {level: np.full(10_000, norm.ppf(level)) for level in (0.1, 0.9)}

@@ -8,7 +8,7 @@ between them are multinomial: the null distribution of every coverage at once is
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +56,10 @@ class QuantileLevel:
     ----------
     level : float
         Probability with which the forecast should not be exceeded.
-    coverage, low, high : float
-        Share of outcomes at or below the forecast, with its interval (Wilson).
+    coverage, below : float
+        Share of outcomes at or below the forecast, and below it. They differ where outcomes equal it.
+    low, high : float
+        Wilson's interval, from its lower end for `below` to its upper end for `coverage`.
     pinball : PinballLoss
         Mean loss and its parts.
     forecast, recalibrated : array
@@ -67,11 +69,17 @@ class QuantileLevel:
 
     level: float
     coverage: float
+    below: float
     low: float
     high: float
     pinball: PinballLoss
     forecast: Floats
     recalibrated: Floats
+
+    @property
+    def deviation(self) -> float:
+        """Distance of the level from what the forecast covers: the range from `below` to `coverage`."""
+        return max(self.below - self.level, self.level - self.coverage, 0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,11 +111,11 @@ class QuantileAssessment(Record):
     @property
     def verdict(self) -> str:
         """The result in one line."""
-        worst = max(self.levels, key=lambda one: abs(one.coverage - one.level))
+        worst = max(self.levels, key=lambda one: one.deviation)
         line = "miscalibrated" if self.miscalibrated else "no miscalibration detected"
         return (
             f"{line}: {p_equation(self.p_value)}; largest deviation at level {worst.level:g}, where "
-            f"coverage is {worst.coverage:.3g}"
+            f"coverage is {_with_ties(worst, '{:.3g}'.format)}"
         )
 
     def __repr__(self) -> str:
@@ -126,7 +134,7 @@ class QuantileAssessment(Record):
             *(
                 [
                     f"{one.level:g}",
-                    decimals(one.coverage),
+                    _with_ties(one, decimals),
                     f"{decimals(one.low)} to {decimals(one.high)}",
                     f"{one.pinball.value:.4g}",
                     f"{one.pinball.miscalibration:.4g}",
@@ -142,7 +150,7 @@ class QuantileAssessment(Record):
     def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each level."""
         rows = [
-            {"level": one.level, "coverage": one.coverage, "low": one.low, "high": one.high}
+            {name: getattr(one, name) for name in ("level", "coverage", "below", "low", "high")}
             | {f"pinball_{name}": value for name, value in vars(one.pinball).items()}
             for one in self.levels
         ]
@@ -186,13 +194,21 @@ def assess(
     counted = np.clip(levels * n, below, at_most)  # the nearest count to the expected one
     counted = np.where(below == at_most, at_most, counted)
     shown = []
-    for level, quantile, count in zip(levels.tolist(), quantiles, counted.tolist(), strict=True):
-        ends = binomtest(round(count), n).proportion_ci(confidence, method="wilson")
+    each = zip(levels.tolist(), quantiles, below.tolist(), at_most.tolist(), strict=True)
+    for level, quantile, under, within in each:
+        low = binomtest(under, n).proportion_ci(confidence, method="wilson").low
+        high = binomtest(within, n).proportion_ci(confidence, method="wilson").high
         fitted = isotonic_quantile(outcome, quantile, level)
         loss = _parts(outcome, quantile, fitted, level)
         steps = _steps(quantile, fitted)
-        shown.append(QuantileLevel(level, count / n, ends.low, ends.high, loss, *steps))
+        shown.append(QuantileLevel(level, within / n, under / n, low, high, loss, *steps))
     return QuantileAssessment(tuple(shown), _p_value(levels, counted, n), n, confidence)
+
+
+def _with_ties(one: QuantileLevel, text: Callable[[float], str]) -> str:
+    """Coverage as text, with the share below the forecast where outcomes equal it."""
+    ties = f" ({text(one.below)} below)" if one.below < one.coverage else ""
+    return text(one.coverage) + ties
 
 
 def _steps(forecast: Floats, fitted: Floats) -> tuple[Floats, Floats]:
