@@ -61,6 +61,8 @@ def test_groups_with_a_gap_are_named_first_where_all_rows_together_show_none() -
     assert 'class="verdict bad"' in made.html
     assert unescape(made._repr_html_()).count(found.verdict) == 1
     wrong = cal.report(y, p**2).with_outcomes(found)
+    both = cal.report(y, {"plain": p, "squared": p**2}).with_outcomes(found)
+    assert both.to_dict()["verdict"].endswith(f"); in groups: {found.verdict}")
     for text in (wrong.to_dict()["verdict"], wrong.markdown.split("##")[0]):
         assert "iscalibrated" in text
         assert "4 of 8 groups have a gap" in text

@@ -294,7 +294,9 @@ class Summary:
         if self.wrong_groups and self.finding is None and one.finding in CALIBRATED:
             return f"calibrated on average, but not in groups: {self.wrong_groups}"
         found = one.verdict if self.finding is None else self.finding.verdict
-        return f"{found}; in groups: {self.wrong_groups}" if self.wrong_groups else found
+        if not self.wrong_groups:
+            return found
+        return f"{found.removesuffix('.')}; in groups: {self.wrong_groups}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; numbers that are not finite are None."""
