@@ -190,3 +190,36 @@ def test_a_number_that_most_rows_share_is_a_cell(common):
     rows = {"x": np.where(rare, rng.uniform(1, 8, 2000), common), "p": p, "y": rng.random(2000) < p}
     found = find_groups(data=rows, y_true="y", y_prob="p", columns=["x"])
     assert {one.n for one in found} == {200, 1800}
+
+
+@pytest.mark.parametrize("p_of_b", [0.9999, 1e-4, 1.0, 0.0])
+def test_predictions_near_0_or_1_that_are_wrong_are_said(p_of_b):
+    rng = np.random.default_rng(0)
+    group = np.r_[["b"] * 990, np.tile(["c", "d"], 500)]
+    p = np.where(group == "b", p_of_b, rng.uniform(0.2, 0.8, group.size))
+    y = rng.random(group.size) < np.where(group == "b", 0.5, p)
+    found = find_groups(data={"x": group, "p": p, "y": y}, y_true="y", y_prob="p", columns=["x"])
+    (one,) = found.surprising
+    assert (one.label, one.n, one.observed) == ("x b", 990, y[:990].sum())
+    assert one.expected == pytest.approx(990 * p_of_b)
+    assert one.p_value < 1e-6
+    assert found.miscalibrated
+    assert "no group" not in str(found)
+    assert f"predictions are near 0 or 1; observed {y[:990].sum()}" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["surprising"][0]["n"] == 990
+
+
+def test_calibrated_predictions_near_0_or_1_surprise_seldom():
+    false = 0
+    for seed in range(60):
+        data, rng = table(seed, 1000)
+        p = rng.beta(0.05, 1.0, 1000)
+        false += bool(search(data, p, rng.random(1000) < p).surprising)
+    assert false <= 8  # P(Binomial(60, .05) > 8) = .004
+
+
+def test_rows_that_are_dropped_are_counted():
+    data, p, y = exclusive_or(2000)
+    found = search(data, p, np.r_[[np.nan] * 5, y[5:]], on_invalid="drop")
+    assert found.to_dict()["dropped"] == {"missing label": 5}
+    assert "5 rows were dropped: missing label" in str(found)

@@ -8,13 +8,13 @@ thousand groups is not a winner of noise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import aligned, decimals, p_equation, p_text
@@ -38,6 +38,8 @@ LEAST_VARIANCE = 4.0
 """Least sum of f (1 - f) of a group: with fewer expected surprises a gap cannot be told from noise."""
 MOST_CATEGORIES = 10
 """Categories of a column that have cells of their own; the rarer are pooled as "other"."""
+SURPRISES = 5
+"""Groups without a score that the text names; the result has all."""
 POWER = 0.8
 """Of the smallest gap that could have been seen."""
 
@@ -78,11 +80,41 @@ class FoundGroup(Record):
     @property
     def label(self) -> str:
         """The conditions in words."""
-        return " and ".join(f"{name} {cell}" for name, cell in self.conditions.items())
+        return _label(self.conditions)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
         return {"group": self.label, **super().to_dict()}
+
+
+@dataclass(frozen=True)
+class SurprisingGroup(Record):
+    """A group whose predictions are so near 0 or 1 that it has no normal score, and whose outcomes differ.
+
+    Attributes
+    ----------
+    label : str
+        The conditions in words.
+    n : int
+        Number of rows.
+    expected, observed : float
+        Events.
+    p_value : float
+        Hoeffding's bound (1956): of a binomial law with the mean prediction; by Bonferroni for all groups
+        that have no score.
+    """
+
+    label: str
+    n: int
+    expected: float
+    observed: float
+    p_value: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.label} ({self.n:,} rows): predictions are near 0 or 1; observed {self.observed:,.0f}, "
+            f"expected {self.expected:,.1f} events, {p_equation(self.p_value)}"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,12 +129,18 @@ class FoundGroups(Sequence[FoundGroup], Record):
         Of "no group has a gap".
     tested, too_few : int
         Number of groups that were tested, and of those with too few expected events to be.
+    surprising : tuple of SurprisingGroup
+        Of these, the ones whose outcomes differ all the same: a family of tests of its own.
+    dropped : mapping
+        Rows that were left out, by reason.
     """
 
     groups: tuple[FoundGroup, ...]
     p_value: float
     tested: int
     too_few: int
+    surprising: tuple[SurprisingGroup, ...]
+    dropped: Mapping[str, int]
     confidence: float
 
     def __len__(self) -> int:
@@ -119,11 +157,13 @@ class FoundGroups(Sequence[FoundGroup], Record):
     @property
     def miscalibrated(self) -> bool:
         """True where a group has a gap."""
-        return bool(self.shown)
+        return bool(self.shown or self.surprising)
 
     @property
     def verdict(self) -> str:
         """The result in one line."""
+        if self.surprising and not self.shown:
+            return f"{len(self.surprising)} of {self.too_few:,} groups without a score; {self.surprising[0]}"
         if not self.shown:
             return f"no group with a gap detected among {self.tested:,}: {p_equation(self.p_value)}"
         worst = self.groups[0]
@@ -137,8 +177,14 @@ class FoundGroups(Sequence[FoundGroup], Record):
         return f"FoundGroups({len(self.shown)} of {self.tested} groups, {p_equation(self.p_value)})"
 
     def __str__(self) -> str:
-        few = f"\n{self.too_few:,} more have too few rows or events." if self.too_few else ""
-        return f"{self.verdict}{few}\n\n{aligned(self.rows())}"
+        lines = [self.verdict]
+        if self.too_few:
+            lines.append(f"{self.too_few:,} more have too few rows or events.")
+        lines += map(str, self.surprising[not self.shown : SURPRISES])
+        lines += [
+            f"{count:,} rows were dropped: {reason}" for reason, count in self.dropped.items()
+        ]
+        return "\n".join([*lines, "", aligned(self.rows())])
 
     def rows(self) -> list[list[str]]:
         """The groups as a table of text, header first."""
@@ -242,20 +288,23 @@ def find_groups(
     names, sizes = list(cells), [len(one) for one in cells.values()]
     family = _Family.of(rows.p, rows.y, codes, sizes, depth)
     level = 1.0 - confidence
+
+    def conditions_of(key: Key) -> dict[str, str]:
+        return {names[c]: cells[names[c]].labels[code] for c, code in key}
+
     p_values, critical = family.p_values(family.score), family.critical(level)
     groups = []
     for k in family.listed(p_values, level + 1e-12, most):
         inside = np.ones(rows.n, dtype=np.bool_)
         for column, code in family.keys[k]:
             inside &= codes[column] == code
-        conditions = {names[c]: cells[names[c]].labels[code] for c, code in family.keys[k]}
         own, n = rows.select(inside), float(family.n[k])
         gap, score = float(family.gap[k]), float(family.score[k])
         mean, observed = float(family.predicted[k]) / n, float(family.observed[k]) / n**2
         low, high = wilson_interval(gap, mean, score, observed, 1.0 / n, critical)
         groups.append(
             FoundGroup(
-                conditions=conditions,
+                conditions=conditions_of(family.keys[k]),
                 n=int(n),
                 mean_prediction=mean,
                 event_rate=float(family.events[k]) / n,
@@ -267,9 +316,25 @@ def find_groups(
                 detectable=float((critical + norm.ppf(POWER)) * family.spread[k]) / n,
             )
         )
+    surprising = [
+        SurprisingGroup(
+            _label(conditions_of(key)), int(n), float(expected), float(observed), p_value
+        )
+        for key, n, expected, observed, p_value in family.surprises(level + 1e-12)
+    ]
     return FoundGroups(
-        tuple(groups), float(p_values.min()), len(family.keys), family.too_few, confidence
+        tuple(groups),
+        float(p_values.min()),
+        len(family.keys),
+        len(family.few),
+        tuple(surprising),
+        rows.dropped,
+        confidence,
     )
+
+
+def _label(conditions: Mapping[str, str]) -> str:
+    return " and ".join(f"{name} {cell}" for name, cell in conditions.items())
 
 
 Key = tuple[tuple[int, int], ...]
@@ -289,7 +354,8 @@ class _Family:
     gap: Floats
     score: Floats
     largest: Floats
-    too_few: int
+    few: list[Key]
+    few_sums: Floats
 
     @classmethod
     def of(
@@ -304,7 +370,8 @@ class _Family:
         rows = [np.bincount(code, minlength=size) for code, size in zip(codes, sizes, strict=True)]
         weights = (np.ones(p.size), p, y, chance, chance * p, (y - p) ** 2)
         keys: list[Key] = []
-        sums, largest, too_few = [], np.zeros(DRAWS), 0
+        few: list[Key] = []
+        sums, few_sums, largest = [], [], np.zeros(DRAWS)
         for columns, code, size in crossed(codes, sizes, depth):
             part = np.array([np.bincount(code, w, size) for w in weights])
             cell = np.unravel_index(np.arange(size), [sizes[k] for k in columns])
@@ -312,8 +379,13 @@ class _Family:
             new = part[0] > 0
             if len(columns) > 1:
                 new &= part[0] < parents  # otherwise the pair is a cell
-            kept = np.flatnonzero(new & (part[3] >= LEAST_VARIANCE))
-            too_few += int(new.sum()) - kept.size
+            enough = part[3] >= LEAST_VARIANCE
+            kept, left = np.flatnonzero(new & enough), np.flatnonzero(new & ~enough)
+            few += [
+                tuple(zip(columns, one, strict=True))
+                for one in np.stack(cell, axis=1)[left].tolist()
+            ]
+            few_sums.append(part[:3, left])
             if not kept.size:
                 continue
             table = np.bincount(block * size + code, null, blocks * size)
@@ -334,8 +406,33 @@ class _Family:
         observed = squares - n * gap**2
         score = binomial_score(events, n, predicted, variance, skewed / variance, observed)
         return cls(
-            keys, n, predicted, events, observed, variance, gap, score, np.sort(largest), too_few
+            keys,
+            n,
+            predicted,
+            events,
+            observed,
+            variance,
+            gap,
+            score,
+            np.sort(largest),
+            few,
+            np.concatenate(few_sums, axis=1),
         )
+
+    def surprises(self, level: float) -> list[tuple[Key, float, float, float, float]]:
+        """Groups without a score and with a p-value of at most `level`: key, n, expected and observed events.
+
+        A number of unlike trials is beyond its mean by one or more at most as often as that of alike ones
+        (Hoeffding 1956).
+        """
+        n, expected, observed = self.few_sums
+        mean = expected / n
+        above = np.where(observed >= expected + 1, binom.sf(np.floor(observed) - 1, n, mean), 1.0)
+        below = np.where(observed <= expected - 1, binom.cdf(np.ceil(observed), n, mean), 1.0)
+        p_values = np.minimum(2.0 * np.minimum(above, below) * n.size, 1.0)
+        order = np.lexsort((-np.abs(observed - expected), p_values)).tolist()
+        numbers = np.stack([n, expected, observed, p_values], axis=1).tolist()
+        return [(self.few[k], *numbers[k]) for k in order if p_values[k] <= level]
 
     @property
     def spread(self) -> Floats:
