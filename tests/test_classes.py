@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -60,7 +61,7 @@ def plainly(result):
     )
 
 
-def test_scores_of_the_whole_distribution_are_those_of_scikit_learn():
+def test_scores_of_the_whole_distribution_are_those_of_scikit_learn(tmp_path):
     features, digits = load_digits(return_X_y=True)
     model = LogisticRegression(max_iter=500).fit(features[::2] / 16, digits[::2])
     probs, labels = model.predict_proba(features[1::2] / 16), digits[1::2]
@@ -79,6 +80,18 @@ def test_scores_of_the_whole_distribution_are_those_of_scikit_learn():
     assert f"all classes: log loss {log_loss(labels, probs):.4f}" in re.sub(" +", " ", text)
     assert "confidence: log loss" in text
     assert "\nall classes: Brier score" in text
+    columns = {"y": labels, **{f"p_{k}": column for k, column in enumerate(probs.T)}}
+    asked = {"y_true": "y", "y_prob": list(columns)[1:], "multiclass": "confidence"}
+    assert cal.assess(data=columns, **asked).classes == cal.assess(labels, probs).classes
+    frame = cal.assess(labels, probs).to_frame("polars")
+    assert frame["class_log_loss"][0] == cal.assess(labels, probs).classes.log_loss
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame(columns).write_parquet(path)
+    of_file = cal.assess(data=path, **asked)
+    assert of_file.classes.accuracy == pytest.approx(accuracy_score(labels, probs.argmax(axis=1)))
+    assert of_file.to_dict()["classes"]["log_loss"] is None
+    assert "confidence: log loss" in str(of_file)
+    assert "all classes: log loss" not in str(of_file)
     dropped = cal.assess(np.append(labels, 11), np.vstack([probs, probs[:1]]), on_invalid="drop")
     assert dropped.classes.log_loss == pytest.approx(log_loss(labels, probs), rel=1e-12)
     assert cal.assess(LABELS == 0, PROBS[:, 0]).classes is None

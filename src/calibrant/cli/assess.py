@@ -111,7 +111,10 @@ def assessed(samples: Samples, profiling: Profiling | None = None, limit: int | 
     }
     profile = _profile(samples, profiling, ())
     if not samples.by:
-        return cal.assess(**samples.arguments, **settings, profile=profile)
+        from calibrant.inference.assess import of_confidence
+
+        one = cal.assess(**samples.arguments, **settings, profile=profile)
+        return of_confidence(one) if samples.source.reading.multiclass else one
     most = grouping.max_groups if limit is None else limit
     settings_by = {"correction": grouping.correction, "limit": most, "profile": profile}
     finding: Any = cal.assess_by(**samples.arguments, **settings, **settings_by)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
@@ -39,6 +40,7 @@ __all__ = [
     "assess",
     "assessed",
     "counted",
+    "of_confidence",
     "read_clustered",
     "warn_of_few_units",
 ]
@@ -120,6 +122,7 @@ def assess(
     reading: InputOptions = options
     if data is not None:
         by_row = profile is not None or weight_type == "frequency"
+        by_row = by_row or (options.get("multiclass") is not None and _is_in_memory(data))
         y_true, y_prob, cluster, reading = sample_from(
             data, y_true, y_prob, options, cluster=cluster, scale=scale, rows=by_row
         )
@@ -160,10 +163,26 @@ def assess(
     ways = reading.get("multiclass"), reading.get("classes")
     if pairs is not None and y_prob is not None and has_classes(y_prob, *ways):
         assessment = replace(assessment, classes=ClassScores.of(y_true, y_prob, **reading))
+    elif options.get("multiclass") is not None:  # of a source that is read in batches
+        assessment = of_confidence(assessment)
     if asked is None:
         return assessment
     sample = Sample(sketch, assessment, pairs, codes, () if stacked is None else stacked)
     return replace(assessment, profile=asked.measured(sample))
+
+
+def of_confidence(assessment: Assessment) -> Assessment:
+    """Assessment of sketches of the confidence in the likeliest class: of the classes, the accuracy."""
+    scores = ClassScores(math.nan, math.nan, assessment.event_rate)
+    return replace(assessment, classes=scores)
+
+
+def _is_in_memory(data: Any) -> bool:
+    """True of columns by name and frames in memory, of which rows cost nothing to read."""
+    import narwhals as nw
+
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return isinstance(data, Mapping) or isinstance(frame, nw.DataFrame)
 
 
 def assessed(

@@ -90,8 +90,8 @@ class Assessment:
     profile : Profiled or None
         The numbers of a profile, if one was asked for.
     classes : ClassScores or None
-        Scores of the whole distribution, where arrays of class probabilities were given; all else is of
-        the confidence in the likeliest class.
+        Scores of the whole distribution, where class probabilities were given, from files the accuracy
+        alone; all else is of the confidence in the likeliest class.
 
     Examples
     --------
@@ -217,10 +217,15 @@ class Assessment:
             for region in self.direction.regions[:MOST_SHOWN]:
                 rows.append(("  predictions", f"{region.ends}: {region.error}"))
         if self.classes is not None:
+            scores = (
+                ("log loss", self.classes.log_loss),
+                ("Brier score", self.classes.brier),
+                ("accuracy", self.classes.accuracy),
+            )
             rows += [
-                ("all classes: log loss", decimals(self.classes.log_loss)),
-                ("all classes: Brier score", decimals(self.classes.brier)),
-                ("all classes: accuracy", decimals(self.classes.accuracy)),
+                (f"all classes: {name}", decimals(score))
+                for name, score in scores
+                if not math.isnan(score)
             ]
         of = "" if self.classes is None else "confidence: "
         for name, score in ((f"{of}Brier score", self.brier), (f"{of}log loss", self.log_loss)):
@@ -272,6 +277,7 @@ class Assessment:
 
     def to_frame(self, backend: Any = None) -> Any:
         """Data frame with one row; see `frame_of` for the backend."""
+        of_classes = {} if self.classes is None else vars(self.classes)
         row = {
             "smooth_ece": self.smooth_ece,
             "low": self.interval.low,
@@ -287,6 +293,7 @@ class Assessment:
             "event_rate": self.event_rate,
             "brier": self.brier.value,
             "log_loss": self.log_loss.value,
+            **{f"class_{name}": score for name, score in of_classes.items()},
             "n": self.n,
             "dropped": sum(self.dropped.values()),
             "clusters": self.clusters,

@@ -63,7 +63,8 @@ class ClassScores:
     Attributes
     ----------
     log_loss : float
-        Mean of -log p of the true class. As in scikit-learn, p is at least the spacing of floats at 1.
+        Mean of -log p of the true class. As in scikit-learn, p is at least the spacing of floats at 1. Not
+        a number where sketches were read, which hold no distributions; `brier` too.
     brier : float
         Mean squared distance of the distribution from the outcome, summed over the classes: up to 2.
     accuracy : float
