@@ -140,13 +140,13 @@ def cost(rows: int) -> list[Check]:
 def scores_of(mu: Floats, f: Floats) -> dict[str, float]:
     """Expected scores at threshold .5, where events have the chances mu."""
     f, mu = f[order := np.argsort(f)], mu[order]
-    below = np.cumsum(1.0 - mu) - 0.5 * (1.0 - mu)
+    below = np.cumsum(1.0 - mu) - (1.0 - mu)  # no row makes a pair with itself
     called = f >= 0.5
     return {
         "rate": float(mu.mean()),
         "brier": float((mu * (1.0 - f) ** 2 + (1.0 - mu) * f**2).mean()),
         "accuracy": float(np.where(called, mu, 1.0 - mu).mean()),
-        "auc": float(mu @ below / (mu.sum() * (1.0 - mu).sum())),
+        "auc": float(mu @ below / (mu.sum() * (1.0 - mu).sum() - mu @ (1.0 - mu))),
         "net_benefit": float(np.where(called, 2.0 * mu - 1.0, 0.0).mean()),
     }
 

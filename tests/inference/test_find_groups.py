@@ -223,3 +223,20 @@ def test_rows_that_are_dropped_are_counted():
     found = search(data, p, np.r_[[np.nan] * 5, y[5:]], on_invalid="drop")
     assert found.to_dict()["dropped"] == {"missing label": 5}
     assert "5 rows were dropped: missing label" in str(found)
+
+
+def test_predictions_near_1_alone():
+    """No group has a score; the one whose outcomes differ is said, and without any there are too few rows."""
+    group, names = np.repeat(["b", "c"], 500), {"y_true": "y", "y_prob": "p", "columns": ["x"]}
+    rows = {
+        "x": group,
+        "p": np.full(1000, 0.9999),
+        "y": (group == "c") | (np.arange(1000) % 2 == 0),
+    }
+    found = find_groups(data=rows, **names)
+    assert (found.tested, [one.label for one in found.surprising]) == (0, ["x b"])
+    assert "no group" not in str(found)
+    rows["y"] = np.arange(1000) > 0
+    rows["y"][600] = False
+    with refused("columns", holds="enough rows"):
+        find_groups(data=rows, **names)

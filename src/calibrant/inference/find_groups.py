@@ -126,7 +126,7 @@ class FoundGroups(Sequence[FoundGroup], Record):
     groups : tuple of FoundGroup
         A pair of cells is listed where it adds to what its cells show alone.
     p_value : float
-        Of "no group has a gap".
+        Of "no group has a gap", of those that were tested.
     tested, too_few : int
         Number of groups that were tested, and of those with too few expected events to be.
     surprising : tuple of SurprisingGroup
@@ -292,6 +292,18 @@ def find_groups(
     def conditions_of(key: Key) -> dict[str, str]:
         return {names[c]: cells[names[c]].labels[code] for c, code in key}
 
+    surprising = [
+        SurprisingGroup(
+            _label(conditions_of(key)), int(n), float(expected), float(observed), p_value
+        )
+        for key, n, expected, observed, p_value in family.surprises(level + 1e-12)
+    ]
+    if not (family.keys or surprising):
+        raise TooFewRows(
+            "`columns` make no group with enough rows.",
+            argument="columns",
+            hint="Pass more rows, or columns with fewer cells.",
+        )
     p_values, critical = family.p_values(family.score), family.critical(level)
     groups = []
     for k in family.listed(p_values, level + 1e-12, most):
@@ -316,15 +328,9 @@ def find_groups(
                 detectable=float((critical + norm.ppf(POWER)) * family.spread[k]) / n,
             )
         )
-    surprising = [
-        SurprisingGroup(
-            _label(conditions_of(key)), int(n), float(expected), float(observed), p_value
-        )
-        for key, n, expected, observed, p_value in family.surprises(level + 1e-12)
-    ]
     return FoundGroups(
         tuple(groups),
-        float(p_values.min()),
+        float(p_values.min(initial=1.0)),
         len(family.keys),
         len(family.few),
         tuple(surprising),
@@ -386,6 +392,7 @@ class _Family:
                 for one in np.stack(cell, axis=1)[left].tolist()
             ]
             few_sums.append(part[:3, left])
+            sums.append(part[:, kept])
             if not kept.size:
                 continue
             table = np.bincount(block * size + code, null, blocks * size)
@@ -394,13 +401,6 @@ class _Family:
             np.maximum(largest, np.abs(draws).max(axis=1), out=largest)
             cells = np.stack(cell, axis=1)[kept].tolist()
             keys += [tuple(zip(columns, one, strict=True)) for one in cells]
-            sums.append(part[:, kept])
-        if not keys:
-            raise TooFewRows(
-                "`columns` make no group with enough rows.",
-                argument="columns",
-                hint="Pass more rows, or columns with fewer cells.",
-            )
         n, predicted, events, variance, skewed, squares = np.concatenate(sums, axis=1)
         gap = (events - predicted) / n
         observed = squares - n * gap**2
@@ -450,7 +450,7 @@ class _Family:
         number = int(level * (DRAWS + 1) + 1e-9)
         if number:
             return float(self.largest[-number])
-        return max(float(self.largest[-1]), float(norm.isf(0.5 * level / len(self.keys))))
+        return max(float(self.largest[-1]), float(norm.isf(0.5 * level / max(len(self.keys), 1))))
 
     def listed(self, p_values: Floats, level: float, most: int) -> list[int]:
         """Groups to report: a pair only for what it adds to its cells."""
