@@ -274,3 +274,28 @@ def test_what_lies_in_a_folder_and_is_not_read_may_be_written_again(
     (tmp_path / "rows.parquet").write_bytes((folder / "rows.parquet").read_bytes())
     for _ in range(2):
         assert calibrant("scan", ".", "-o", "sketch.json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "cure"),
+    [
+        ("assess rows.parquet --alpha 0.1", "`--confidence`"),
+        ("assess rows.parquet --group day", "`--by`"),
+        ("assess rows.parquet --n-bins 5", "expected_calibration_error"),
+        ("assess rows.parquet --title mine", "option of `plot`"),
+        ("assess rows.parquet --confidense 0.9", "--confidence"),
+        ("assess rows.parquet --prob", "requires an argument"),
+        ("certify rows.parquet --prob p --label y --risk x", "`--risk` must be numbers"),
+    ],
+)
+def test_an_option_of_another_name_or_verb_is_refused_with_its_place(calibrant, words, cure):
+    finished = calibrant(*words.split())
+    assert finished.code == 2
+    assert cure in finished.err
+
+
+def test_risks_may_be_percentages_and_words_are_spelled_as_in_python(calibrant, parquet):
+    given = ("certify", parquet, "--prob", "p", "--label", "y", "--json", "--risk")
+    assert calibrant(*given, "20%").json == calibrant(*given, "0.2").json
+    refused = calibrant("assess", parquet, "--prob", "p", "--multiclass", "top_label")
+    assert "column per class" in refused.err

@@ -62,7 +62,7 @@ def certify(
     reading: Reading,
     grouping: Grouping,
     measuring: Measuring,
-    risk: float = 0.1,
+    risk: str = "0.1",
     side: Literal["above", "below", "both"] = "above",
     json: bool = False,
 ) -> None:
@@ -74,12 +74,14 @@ def certify(
     Measurement
     -----------
     risk : SHARE
-        Largest share of wrong decisions that is acceptable. [0.1]
+        Largest share of wrong decisions that is acceptable: a number, or 5%. [0.1]
     side : -
         Act above a threshold, below one, or both, with the band between left to a human. [above]
     """
+    shares = as_numbers([risk.removesuffix("%")], "risk")
+    share = shares[0] / 100 if risk.endswith("%") else shares[0]
     samples, _ = _read(files, reading, grouping, measuring)
-    settings = {"risk": risk, "side": side}
+    settings = {"risk": share, "side": side}
     found = _of_groups(samples, cal.certify, settings, abstentions=True)
     _show(found, samples, lambda one: one.sentence, json=json)
     failed = len(samples.groups) - sum(one.certified for one in found.values())

@@ -141,10 +141,49 @@ def reported(*, debug: bool) -> Iterator[None]:
         )
 
 
+MEANT = {
+    "alpha": "`--confidence` is 1 minus it.",
+    "group": "Did you mean `--by`?",
+    "groups": "Did you mean `--by`?",
+    "limit": "Did you mean `--max-groups`?",
+    "n_bins": "Binned errors are `calibrant.measures.expected_calibration_error` in Python.",
+    "bins": "Binned errors are `calibrant.measures.expected_calibration_error` in Python.",
+}
+"""What to do about options that no verb has, by their names in Python."""
+
+
+def _option_elsewhere(error: Any) -> str:
+    """Place of an option that this verb does not have: a name of its own, or another verb's."""
+    from calibrant.cli.options import app
+
+    if not hasattr(error, "possibilities"):  # what else is wrong with an option
+        return ""
+    option = str(error.option_name)
+    name = option.lstrip("-").replace("-", "_")
+    if name in MEANT:
+        return MEANT[name]
+    import typer
+
+    commands = getattr(typer.main.get_command(app), "commands", {}).values()
+    verbs = [
+        command.name
+        for command in commands
+        if any(option in parameter.opts for parameter in command.params)
+    ]
+    return f"It is an option of `{'`, `'.join(verbs)}`." if verbs else ""
+
+
 def _usage(error: Any) -> str:
     """Fault in the words of the command, on one line."""
+    if elsewhere := _option_elsewhere(error):
+        return f"No such option: {error.option_name}. {elsewhere}{_help_of(error)}"
     text = re.sub(r"Value error, |, unable to parse.*", "", error.format_message())
     text = " ".join(text.replace("Input should", "it must").split()).rstrip(".?")
     end = "?" if "Did you mean" in text else "."
+    return f"{text}{end}{_help_of(error)}"
+
+
+def _help_of(error: Any) -> str:
+    """Place of the help of the verb that was typed."""
     context = getattr(error, "ctx", None)
-    return f"{text}{end}" + (f" See `{context.command_path} --help`." if context else "")
+    return f" See `{context.command_path} --help`." if context else ""

@@ -48,7 +48,11 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,  # rich takes as long to load as all the rest of --help
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    context_settings={
+        "help_option_names": ["--help", "-h"],
+        "max_content_width": 100,
+        "token_normalize_func": lambda word: word.replace("_", "-"),  # as in Python
+    },
 )
 
 
