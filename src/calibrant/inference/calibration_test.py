@@ -95,7 +95,6 @@ class _Linear(NamedTuple):
             columns.append((tests[:most, start : start + mesh.size] @ kernel).T)
             families.append(family[:most])
             widths.append(np.full(most, cells.scales[k]))
-            widths[-1][0] = 1.0  # smECE_s ≥ the mean residual at every s, and no error is beyond 1
             start += mesh.size
         functions = np.concatenate(columns, axis=1)
         drawn, null = cells.null_variances(functions)
@@ -252,7 +251,15 @@ class CalibrationTest:
         if self.p_value > level:
             return 0.0
         _, scale, bound = self.lower_bounds(level)
-        return float(np.minimum(scale, bound).max(initial=0.0))
+        largest = float(np.minimum(scale, bound).max(initial=0.0))
+        if largest < self.cells.scales[-1]:
+            return largest
+        # Beyond the widest kernel: smECE_s is at least the mean residual at every s.
+        cells = self.cells
+        mean = abs(float(cells.residual.sum()))
+        variance = float(cells.variances(np.ones((cells.mass.size, 1)))[0]) - mean**2 / cells.units
+        z = normal_quantile(1.0 - 0.5 * level, cells.degrees)
+        return max(largest, mean - _wilson_error(max(variance, 0.0), z, cells.trials))
 
     def lower_bounds(self, level: float) -> tuple[Integers, Floats, Floats]:
         """Family, bandwidth s and lower confidence bound m of each statistic beyond its critical value."""
@@ -301,9 +308,7 @@ class CalibrationTest:
     def upper_end(self, confidence: float, error: Callable[[float], float], start: float) -> float:
         """Upper end of the interval: the largest s with smECE_s + e(s) ≥ s, at most 1.
 
-        With z the normal or Student's quantile and m the effective number of rows, e = z² / 2m +
-        z √(se² + z² / 4m²) as in Wilson's interval: se may be 0 although other samples would differ, as when
-        no event was seen at all.
+        Here e is Wilson's error, with z the normal or Student's quantile.
 
         Parameters
         ----------
@@ -317,13 +322,11 @@ class CalibrationTest:
         from scipy.optimize import brentq
 
         z = normal_quantile(0.5 + 0.5 * confidence, self.cells.degrees)
-        units = self.cells.trials
         variance, logs = self.smooth.variance, np.log(self.cells.scales)
 
         def excess(s: float) -> float:
             seen = float(np.interp(math.log(s), logs, variance))
-            lean = 0.5 * z / units
-            return s - error(s) - z * (lean + math.sqrt(seen + lean**2))
+            return s - error(s) - _wilson_error(seen, z, self.cells.trials)
 
         if excess(start) >= 0.0:
             return start
@@ -424,6 +427,15 @@ def _ranks(values: Floats) -> Integers:
 def _bernstein(z: Floats | float, third: Floats) -> Floats:
     """Deviation z / √(1 + zρ / 3) of Bernstein's inequality, ρ the third absolute moment over σ³."""
     return np.asarray(z / np.sqrt(1.0 + z * third / 3.0))
+
+
+def _wilson_error(variance: float, z: float, units: float) -> float:
+    """Error z² / 2m + z √(v + z² / 4m²) of a mean over m rows, as in Wilson's interval.
+
+    The observed variance v may be 0 although other samples would differ, as when no event was seen at all.
+    """
+    lean = 0.5 * z / units
+    return z * (lean + math.sqrt(variance + lean**2))
 
 
 def _union_bound(value: float, skews: Floats) -> float:
