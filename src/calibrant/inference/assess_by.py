@@ -73,7 +73,7 @@ def assess_by(
         them, and no `y_prob`.
     y_prob : array or str, or mapping or frame of several models
         Predicted probabilities of outcome 1, or the name of their column; of several models, name to
-        predictions or a frame, without `by`: each model is a group.
+        predictions or a frame: each model is a group, crossed with those of `by`.
     data : frame, files or other source, optional
         Whatever `scan` reads.
     by : array, mapping, frame or names
