@@ -191,7 +191,7 @@ def _kind_of(path: str) -> Kind:
         if path.endswith(".json") and SKETCH_MARK in file.read(4096):
             return "sketch"
     if path.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson", ".eval")):
-        from calibrant.io.answers import log_format
+        from calibrant.io.answer_logs import log_format
 
         return "log" if log_format(path) else "rows"
     return "rows"

@@ -36,8 +36,6 @@ from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record, plain, rows_text
 
-__all__ = ["Certified", "OperatingPoint", "certify", "least_rows"]
-
 Floats = NDArray[np.float64]
 Asked = Literal["above", "below", "both"]
 _VERBS: Mapping[Side, str] = {"above": "Accept", "below": "Reject"}

@@ -34,16 +34,6 @@ from calibrant.measures.result_record import Record, rows_text
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.learned_map import Recalibrator, require_map
 
-__all__ = [
-    "DEFAULT_THRESHOLDS",
-    "NetBenefit",
-    "cross_fitted_maps",
-    "net_benefit",
-    "net_benefit_values",
-    "require_thresholds",
-    "split_rows",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -19,15 +19,6 @@ from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches
 from calibrant.inference.dependence import warn_of_repeated_cells, warn_of_repeated_rows
 
-__all__ = [
-    "ClusterRows",
-    "Ranking",
-    "Side",
-    "rank",
-    "rank_rows",
-    "rank_sketch",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Side = Literal["above", "below"]

@@ -27,8 +27,6 @@ from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import frame_of, plain, rows_text
 
-__all__ = ["RiskCurve", "Selective", "selective", "selective_of"]
-
 Floats = NDArray[np.float64]
 
 CURVE_POINTS = 1024

@@ -36,15 +36,6 @@ from calibrant.io.scan import ReadingOptions
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.smoothing.spectrum import SMALLEST_BANDWIDTH
 
-__all__ = [
-    "assess",
-    "assessed",
-    "counted",
-    "of_confidence",
-    "read_clustered",
-    "warn_of_few_units",
-]
-
 Codes = tuple[NDArray[np.int64], int]
 FINEST_OF_FLOOR = 0.1
 """Part of the noise floor below which no bandwidth shows anything."""

@@ -40,8 +40,6 @@ from calibrant.io.progress import Progress
 from calibrant.io.request import name_of_predictions, require_columns
 from calibrant.io.scan import class_columns, scan, sketches_of_classes
 
-__all__ = ["assess_by"]
-
 NO_WEIGHT = "no row has weight"
 """Why a group is not assessed."""
 Parts = Mapping[Any, Mapping[Any, Sketch]]

@@ -20,8 +20,6 @@ from calibrant.inference.scores import UNLIMITED, ClassScores, Score
 from calibrant.measures.result_record import frame_of, plain
 from calibrant.measures.smooth_ece import Certificate
 
-__all__ = ["FINDINGS", "LINE", "Assessment", "Finding", "finding_of"]
-
 SCHEMA_VERSION = 1
 LARGE = 0.1
 """An error this large matters in nearly all uses: 30% that may be 20% or 40%."""

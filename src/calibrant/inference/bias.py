@@ -21,8 +21,6 @@ from calibrant.inference.null_noise import null_moments
 from calibrant.inference.residuals import LabelSums
 from calibrant.measures.result_record import Record, frame_of
 
-__all__ = ["BiasBin", "FeatureBias", "bias_by", "binomial_score", "wilson_interval"]
-
 Floats = NDArray[np.float64]
 
 MOST_CATEGORIES = 20

@@ -45,8 +45,6 @@ from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.null_noise import DRAWS, MANY_SURPRISES, ResidualCells
 from calibrant.inference.quantiles import normal_quantile
 
-__all__ = ["CalibrationTest", "Interval", "NoiseFloor"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Singles = NDArray[np.float32]

@@ -21,14 +21,6 @@ from calibrant.data.sketches import Sketches, Stacked
 from calibrant.errors import InputError, TooFewRows, show_value
 from calibrant.inference.residuals import cell_positions
 
-__all__ = [
-    "ClusterResiduals",
-    "cluster_codes",
-    "clusters_of_sketches",
-    "clusters_with_weight",
-    "random_blocks",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

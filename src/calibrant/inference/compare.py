@@ -35,7 +35,7 @@ from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Sketches
 from calibrant.errors import InputError, TooFewRows, invalid, show_value
 from calibrant.inference.assess import assessed, warn_of_few_units
-from calibrant.inference.assessment import LARGE, LINE, Assessment
+from calibrant.inference.assessment import LARGE, Assessment
 from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.inference.clusters import ClusterResiduals, cluster_codes
 from calibrant.inference.correction import (
@@ -45,6 +45,7 @@ from calibrant.inference.correction import (
     require_correction,
 )
 from calibrant.inference.dependence import warn_of_repeated_rows
+from calibrant.inference.profile import LINE
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.io.from_data import refuse_groups, sample_from
@@ -52,16 +53,6 @@ from calibrant.io.group_keys import indexed
 from calibrant.io.request import require_columns
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record, frame_of, plain
-
-__all__ = [
-    "Comparison",
-    "Difference",
-    "GroupComparisons",
-    "compare",
-    "compare_by",
-    "models_of",
-    "require_arrays",
-]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,8 +9,6 @@ import numpy as np
 
 from calibrant._arguments import require_choice
 
-__all__ = ["Correction", "adjusted_p_values", "decision_level", "require_correction"]
-
 Correction = Literal["holm", "bh", "bonferroni", "none"]
 
 

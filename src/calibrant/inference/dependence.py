@@ -12,12 +12,6 @@ from calibrant.data.rows import Rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrantWarning
 
-__all__ = [
-    "DependenceWarning",
-    "warn_of_repeated_cells",
-    "warn_of_repeated_rows",
-]
-
 Floats = NDArray[np.float64]
 
 ROWS_LOOKED_AT = 1 << 14

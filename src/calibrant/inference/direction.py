@@ -13,8 +13,6 @@ from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import ResidualGrid
 
-__all__ = ["NO_DIRECTION", "Direction", "Region", "decimal_places", "direction_of"]
-
 Floats = NDArray[np.float64]
 
 SMALLEST_SHARE, MOST_REGIONS = 0.05, 5

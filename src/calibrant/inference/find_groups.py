@@ -26,8 +26,6 @@ from calibrant.inference.bias import binomial_score, wilson_interval
 from calibrant.measures.result_record import Record, frame_of
 from calibrant.measures.smooth_ece import smooth_ece
 
-__all__ = ["FoundGroup", "FoundGroups", "find_groups"]
-
 Floats = NDArray[np.float64]
 
 DRAWS = 1999

@@ -17,8 +17,6 @@ from calibrant.inference.quantiles import normal_quantile
 from calibrant.measures.result_record import Record, frame_of
 from calibrant.measures.smooth_ece import smooth_ece
 
-__all__ = ["GroupDifference", "group_difference"]
-
 Floats = NDArray[np.float64]
 
 POINTS = 129

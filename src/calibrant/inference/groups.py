@@ -13,20 +13,12 @@ from calibrant._arguments import require_choice
 from calibrant._format import aligned, decimals, group_text, html_table, p_equation, p_text
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, invalid
-from calibrant.inference.assessment import LINE, Assessment, Finding
+from calibrant.inference.assessment import Assessment, Finding
 from calibrant.inference.correction import Correction
 from calibrant.inference.group_difference import GroupDifference, group_difference
+from calibrant.inference.profile import LINE
 from calibrant.inference.random_effects import RandomEffects, random_effects
 from calibrant.measures.result_record import frame_of, plain
-
-__all__ = [
-    "TOO_FEW",
-    "GroupAssessment",
-    "GroupAssessments",
-    "Order",
-    "Others",
-    "worst_first",
-]
 
 TOO_FEW: Literal["too few rows"] = "too few rows"
 """The finding of a group that cannot be assessed."""

@@ -22,8 +22,6 @@ from calibrant.data.rows import require_same_index
 from calibrant.errors import InputError, TooFewRows
 from calibrant.measures.result_record import Record
 
-__all__ = ["JudgedMean", "judged_mean", "judged_rate"]
-
 Floats = NDArray[np.float64]
 
 

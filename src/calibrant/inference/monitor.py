@@ -41,8 +41,6 @@ from calibrant.io.scan import sketches_of_classes
 from calibrant.measures.result_record import Record, frame_of, plain
 from calibrant.smoothing.curves import smooth_curves
 
-__all__ = ["Alarm", "EProcess", "GroupEvidence", "Monitor", "MonitorResult"]
-
 Floats = NDArray[np.float64]
 
 INSIDE = 0.95

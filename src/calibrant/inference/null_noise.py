@@ -31,16 +31,6 @@ from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import LabelSums
 
-__all__ = [
-    "DRAWS",
-    "MANY_SURPRISES",
-    "ResidualCells",
-    "design_effects",
-    "expected_weights",
-    "has_weight",
-    "null_moments",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Singles = NDArray[np.float32]

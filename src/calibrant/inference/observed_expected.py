@@ -14,8 +14,6 @@ from calibrant.inference.null_noise import design_effects
 from calibrant.inference.residuals import LabelSums
 from calibrant.measures.result_record import plain
 
-__all__ = ["Ratio", "observed_expected"]
-
 
 @dataclass(frozen=True)
 class Ratio:

@@ -31,14 +31,6 @@ from calibrant.inference.quantiles import normal_quantile
 from calibrant.inference.residuals import cell_positions
 from calibrant.measures.result_record import Record
 
-__all__ = [
-    "RequiredRows",
-    "ValidationSize",
-    "detectable_error",
-    "required_n",
-    "validation_size",
-]
-
 Floats = NDArray[np.float64]
 
 DRAWS = 1000

@@ -33,20 +33,6 @@ from calibrant.measures.result_record import frame_of, plain
 if TYPE_CHECKING:
     from calibrant.inference.assessment import Assessment
 
-__all__ = [
-    "LINE",
-    "PROFILES",
-    "Measure",
-    "Profile",
-    "Profiled",
-    "Quantity",
-    "Sample",
-    "Table",
-    "Unavailable",
-    "as_profile",
-    "profile",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Result = TypeVar("Result")

@@ -28,8 +28,6 @@ from calibrant.errors import CalibrantWarning, InputError
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.measures.result_record import Record, frame_of
 
-__all__ = ["Projected", "Projection", "project"]
-
 Floats = NDArray[np.float64]
 
 PIECES, ROWS_PER_PIECE = 10, 100

@@ -8,13 +8,6 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "exact_binomial",
-    "normal_quantile",
-    "skewed_quantiles",
-    "skewness",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -23,8 +23,6 @@ from calibrant.inference.null_noise import (
 from calibrant.inference.residuals import LabelSums
 from calibrant.measures.result_record import Record, frame_of, plain
 
-__all__ = ["Effect", "RandomEffects", "random_effects"]
-
 Floats = NDArray[np.float64]
 
 FEWEST_EVENTS = 5.0

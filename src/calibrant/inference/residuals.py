@@ -16,8 +16,6 @@ from calibrant.data.sketch import Sketch
 from calibrant.smoothing.curves import mean_size, smoothed_series
 from calibrant.smoothing.spectrum import cosine_coefficients
 
-__all__ = ["LabelSums", "ResidualGrid", "cell_positions", "cell_predictions"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

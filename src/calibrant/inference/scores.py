@@ -19,8 +19,6 @@ from calibrant.data.sketch import Sketch
 from calibrant.inference.residuals import cell_predictions
 from calibrant.measures._chains import pooled
 
-__all__ = ["UNLIMITED", "ClassScores", "Score", "brier_score", "log_loss", "scores_of"]
-
 Floats = NDArray[np.float64]
 
 _EXACT = 1e-4

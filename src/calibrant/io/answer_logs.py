@@ -21,8 +21,6 @@ from calibrant.errors import InputError, show_value
 from calibrant.io.confidence import FORMS, is_refusal
 from calibrant.io.files import LONGEST_LINE
 
-__all__ = ["LOGS", "PLAIN", "Entry", "Log", "at", "field_of", "log_format"]
-
 PEEK_BYTES = 1 << 20
 Row = dict[str, Any]
 

@@ -16,15 +16,6 @@ from calibrant.io.batches import LOOP_LABELS, Batch
 from calibrant.io.group_keys import Coded, as_objects, coded
 from calibrant.io.request import LABEL, PROB, WEIGHT, Request, require_columns, require_kinds
 
-__all__ = [
-    "as_numpy",
-    "batch_of_arrow",
-    "batches_of_stream",
-    "coded_column",
-    "require_types",
-    "validated",
-]
-
 LARGEST_BATCH = 1 << 20
 
 

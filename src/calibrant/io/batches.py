@@ -14,8 +14,6 @@ from calibrant.errors import InputError, show_value
 from calibrant.io.group_keys import Coded, coded
 from calibrant.io.request import LABEL, WEIGHT, Request, numberless, require_columns
 
-__all__ = ["LOOP_LABELS", "Batch", "batch_of", "batch_of_dict"]
-
 LOOP_LABELS = ("uint8", "int64", "float64")
 """Types of labels that the compiled loop reads."""
 

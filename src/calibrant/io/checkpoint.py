@@ -32,8 +32,6 @@ from calibrant.io import text
 from calibrant.io.request import Request
 from calibrant.io.sums import Sums, Total, as_table, from_table
 
-__all__ = ["Checkpoint"]
-
 FORMAT = "calibrant.checkpoint"
 VERSION = 3
 WHAT = "a checkpoint of a scan"

@@ -13,8 +13,6 @@ from calibrant.io.batches import Batch
 from calibrant.io.files import DataFile, Job, damaged_file, file_format, layout
 from calibrant.io.request import Request
 
-__all__ = ["ArrowFile", "OrcFile", "ParquetFile"]
-
 BATCH_ROWS, GROUPED_BATCH_ROWS = 1 << 20, 1 << 19
 """Rows of a batch; those of groups are sorted, which takes eight more columns of memory."""
 BATCH_VALUES = 1 << 23

@@ -11,20 +11,6 @@ from typing import Any, Literal
 from calibrant._arguments import is_number
 from calibrant.errors import InputError, invalid, show_value
 
-__all__ = [
-    "FORMS",
-    "LOG_FORMS",
-    "Form",
-    "Values",
-    "as_credit",
-    "as_probability",
-    "from_log_probabilities",
-    "is_empty",
-    "is_refusal",
-    "share_of_choice",
-    "stated_confidence",
-]
-
 Form = Literal["probability", "percent", "sum", "mean", "token", "choices", "agreement"]
 FORMS: Mapping[str, str] = {
     "probability": "a number in [0, 1], or text such as '85%'",

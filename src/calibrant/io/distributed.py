@@ -15,8 +15,6 @@ from calibrant.io.frames import attach, batches_of, in_memory, is_label, select
 from calibrant.io.request import LABEL, Request, require_columns
 from calibrant.io.sums import Sums, as_table, from_table, merged, table_names
 
-__all__ = ["sums_of"]
-
 FIRST_ROWS = 10_000
 """Rows by whose labels columns of class probabilities are told apart."""
 _REFUSAL = "__calibrant_refusal"

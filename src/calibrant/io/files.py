@@ -17,22 +17,6 @@ from calibrant._optional import require
 from calibrant.errors import CalibrantError, InputError, MissingDependency, invalid, show_value
 from calibrant.io.request import Request, require_columns
 
-__all__ = [
-    "DataFile",
-    "Job",
-    "OpenFile",
-    "damaged_file",
-    "file_format",
-    "find_files",
-    "formats",
-    "integers_of",
-    "jobs_of",
-    "layout",
-    "short_names",
-    "unchanged",
-    "unchanged_file",
-]
-
 LONGEST_LINE = 1 << 26
 """Bytes of a line of text, or a sample of a log: 64 MB; more is a mistake, and must not fill memory."""
 COMPRESSION_OF = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}

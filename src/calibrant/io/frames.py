@@ -42,16 +42,6 @@ from calibrant.io.request import (
 )
 from calibrant.io.sums import Sums
 
-__all__ = [
-    "as_frame",
-    "attach",
-    "batches_of",
-    "engine_of",
-    "in_memory",
-    "select",
-    "sums_of_lazy",
-]
-
 SLOT, OFFSET, COUNT = "__calibrant_slot", "__calibrant_offset", "__calibrant_count"
 FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
 SLICE_ROWS = 1 << 22

@@ -19,8 +19,6 @@ from calibrant.errors import InputError, invalid
 from calibrant.io.rows import read_rows
 from calibrant.io.scan import ReadingOptions, scan
 
-__all__ = ["from_data", "refuse_groups", "sample_from"]
-
 
 def from_data(
     y_true: Any,

@@ -10,19 +10,6 @@ from numpy.typing import NDArray
 
 from calibrant.errors import invalid
 
-__all__ = [
-    "Coded",
-    "Key",
-    "as_objects",
-    "coded",
-    "crossed",
-    "indexed",
-    "normal_key",
-    "place_of",
-    "refuse_nanoseconds",
-    "sort_key",
-]
-
 Key = tuple[Any, ...]
 
 

@@ -24,15 +24,6 @@ from calibrant.errors import InputError, invalid, show_value
 from calibrant.io.batches import LOOP_LABELS, Batch
 from calibrant.io.request import Request
 
-__all__ = [
-    "Piece",
-    "class_matrix",
-    "is_list_as_text",
-    "labels_of",
-    "pieces_of",
-    "require_two_labels",
-]
-
 MOST_LABELS = 6
 WORDS = {**TRUTH, "1": True, "0": False}
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import time
 
-__all__ = ["Progress"]
-
 WIDTH = 24
 LONGEST = len("assessing")
 REDRAW_SECONDS = 0.1

@@ -28,25 +28,6 @@ from calibrant.data.rows import (
 from calibrant.data.scales import PROBABILITY, Scale, as_scale
 from calibrant.errors import InputError, invalid, show_value
 
-__all__ = [
-    "CLASS_COLUMN",
-    "LABEL",
-    "MODEL",
-    "PROB",
-    "WEIGHT",
-    "Request",
-    "argument_of",
-    "is_constant",
-    "make_request",
-    "name_of_predictions",
-    "no_rows",
-    "numberless",
-    "refuse_constant",
-    "refuse_repeated",
-    "require_columns",
-    "require_kinds",
-]
-
 PROB, LABEL, WEIGHT = "__calibrant_prob", "__calibrant_label", "__calibrant_weight"
 """Names of the columns once they have been selected, whatever they were called before."""
 MODEL, FILE = "model", "file"

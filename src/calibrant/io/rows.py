@@ -19,8 +19,6 @@ from calibrant.io.group_keys import as_objects
 from calibrant.io.predictions import class_matrix
 from calibrant.io.request import Request, make_request, no_rows
 
-__all__ = ["Rows", "columns_of", "read_rows", "read_table"]
-
 
 @dataclass(frozen=True)
 class Rows:

@@ -53,15 +53,6 @@ from calibrant.io.progress import Progress
 from calibrant.io.request import FILE, Request, make_request
 from calibrant.io.sums import Sums, Total, as_result, sums_of
 
-__all__ = [
-    "ClassSketches",
-    "ReadingOptions",
-    "class_columns",
-    "scan",
-    "scan_classes",
-    "sketches_of_classes",
-]
-
 FILE_ALIAS = "__calibrant_file"
 CHECKPOINT_SECONDS = 15.0
 GROUPED_THREADS = 2

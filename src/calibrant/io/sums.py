@@ -22,21 +22,6 @@ from calibrant.io.group_keys import Key, crossed, place_of, sort_key
 from calibrant.io.predictions import Piece, labels_of, pieces_of, require_two_labels
 from calibrant.io.request import Request, no_rows
 
-__all__ = [
-    "Notes",
-    "Sums",
-    "Total",
-    "as_result",
-    "as_table",
-    "from_table",
-    "invalid_rows",
-    "merged",
-    "require_weight",
-    "sorted_groups",
-    "sums_of",
-    "table_names",
-]
-
 Integers = NDArray[np.int64]
 SUM_NAMES = ("count", "offset", "weight", "squared_weight", "weighted_offset")
 """Names of the sums, where they are a table; without weights, the first two."""

@@ -27,8 +27,6 @@ from calibrant.io.files import LONGEST_LINE, DataFile, Job, damaged_file, file_f
 from calibrant.io.predictions import is_list_as_text
 from calibrant.io.request import LABEL, PROB, WEIGHT, Request, numberless
 
-__all__ = ["CsvFile", "JsonLinesFile"]
-
 BLOCK_BYTES = 1 << 22
 """Bytes of a block, 4 MB: parsed, it takes some twenty times that."""
 PEEK_LINES = 1000

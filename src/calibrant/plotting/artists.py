@@ -18,24 +18,6 @@ from calibrant.errors import InputError, show_value
 from calibrant.plotting.neighborhoods import runs
 from calibrant.plotting.themes import DARK, LIGHT, Theme
 
-__all__ = [
-    "SHARED",
-    "at_points",
-    "attributes",
-    "band",
-    "bars",
-    "display_name",
-    "drawn_points",
-    "histogram",
-    "line",
-    "next_color",
-    "points",
-    "require_axes",
-    "straight",
-    "theme_of",
-    "weighted_line",
-]
-
 Floats = NDArray[np.float64]
 
 SHARED = "calibrant-shared"

@@ -19,8 +19,6 @@ from calibrant.plotting.frame import Frame, legend_of, probability_frame, probab
 from calibrant.plotting.neighborhoods import Clumps, rates
 from calibrant.plotting.verdict import number_text
 
-__all__ = ["BinnedDiagram", "binned_diagram"]
-
 Floats = NDArray[np.float64]
 
 DEFAULT_BINS = 5

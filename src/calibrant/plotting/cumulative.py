@@ -20,8 +20,6 @@ from calibrant.plotting.artists import band, line, straight
 from calibrant.plotting.diagram import Diagram, Style
 from calibrant.plotting.frame import Frame, legend_of
 
-__all__ = ["CumulativeDiagram", "cumulative_diagram"]
-
 Floats = NDArray[np.float64]
 
 DRAWN_POINTS = 1500

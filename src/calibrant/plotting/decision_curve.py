@@ -19,8 +19,6 @@ from calibrant.plotting.diagram import Diagram, Style
 from calibrant.plotting.frame import Frame
 from calibrant.recalibration.learned_map import Recalibrator
 
-__all__ = ["DecisionCurve", "decision_curve"]
-
 Floats = NDArray[np.float64]
 
 SMALLEST_RATE = 0.02

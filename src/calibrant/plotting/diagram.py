@@ -41,19 +41,6 @@ from calibrant.plotting.frame import (
 from calibrant.plotting.themes import LIGHT, Theme, as_theme
 from calibrant.plotting.verdict import Verdict
 
-__all__ = [
-    "Diagram",
-    "Look",
-    "Picture",
-    "Plot",
-    "Size",
-    "Style",
-    "draw",
-    "on_axes",
-    "reference",
-    "split_look",
-]
-
 Size = tuple[float, float | None]
 STYLES = ("color", "label", "linewidth", "linestyle", "alpha")
 

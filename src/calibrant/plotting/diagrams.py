@@ -41,8 +41,6 @@ from calibrant.plotting.reliability import (
 )
 from calibrant.plotting.themes import LIGHT, Theme, as_theme
 
-__all__ = ["Diagrams", "reliability_diagrams"]
-
 MOST_OVERLAID = 4
 """Curves that can be told apart on one pair of axes."""
 MOST_MULTIPLES = 9

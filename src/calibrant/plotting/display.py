@@ -15,8 +15,6 @@ from calibrant.plotting.diagrams import Diagrams, reliability_diagrams
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.plotting.themes import Theme
 
-__all__ = ["ReliabilityDisplay"]
-
 DIAGRAM_OPTIONS = ("bandwidth", "confidence", "design_effect")
 FOLD_ALPHA = 0.35
 

@@ -19,8 +19,6 @@ from calibrant.plotting.diagram import Diagram, Style
 from calibrant.plotting.frame import SMALL, Frame
 from calibrant.plotting.verdict import verdict_of
 
-__all__ = ["ForestPlot", "GapPlot", "forest_plot", "gap_plot"]
-
 Floats = NDArray[np.float64]
 
 MOST_NAMED = 40

@@ -24,19 +24,6 @@ from calibrant.plotting.artists import STRIP, display_name
 from calibrant.plotting.neighborhoods import SHORT_SPAN
 from calibrant.plotting.themes import Theme
 
-__all__ = [
-    "Frame",
-    "Layout",
-    "framed",
-    "lay_out",
-    "legend_of",
-    "probability_frame",
-    "set_names",
-    "svg_of",
-    "write",
-    "write_legend",
-]
-
 Floats = NDArray[np.float64]
 
 PANEL, SMALL_PANEL = 3.5, 2.5

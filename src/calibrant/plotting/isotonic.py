@@ -26,8 +26,6 @@ from calibrant.plotting.artists import band, line
 from calibrant.plotting.diagram import Diagram, Style, reference
 from calibrant.plotting.frame import Frame, legend_of, probability_frame, probability_limits
 
-__all__ = ["IsotonicDiagram", "isotonic_diagram"]
-
 Floats = NDArray[np.float64]
 
 BAND_CELLS = 512

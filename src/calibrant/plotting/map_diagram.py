@@ -27,8 +27,6 @@ from calibrant.recalibration.export import monotonicity
 from calibrant.recalibration.isotonic import CrossVennAbersRecalibrator, VennAbersRecalibrator
 from calibrant.recalibration.learned_map import FitOptions, Recalibrator, require_map
 
-__all__ = ["MapDiagram", "map_diagram"]
-
 Floats = NDArray[np.float64]
 
 PLACES = 257

@@ -19,17 +19,6 @@ from numpy.typing import NDArray
 from calibrant.data.points import Points
 from calibrant.data.scales import Scale
 
-__all__ = [
-    "Clumps",
-    "Curve",
-    "beta_quantiles",
-    "clumps_outside",
-    "curve_of",
-    "rates",
-    "runs",
-    "wilson",
-]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

@@ -16,8 +16,6 @@ from calibrant.plotting.artists import band, line, points, straight
 from calibrant.plotting.diagram import Diagram, Style
 from calibrant.plotting.frame import Frame
 
-__all__ = ["PITDiagram", "QuantileDiagram", "pit_diagram", "quantile_diagram"]
-
 Floats = NDArray[np.float64]
 
 

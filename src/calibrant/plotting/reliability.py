@@ -48,8 +48,6 @@ from calibrant.plotting.neighborhoods import (
 )
 from calibrant.plotting.verdict import Verdict, number_text, verdict_of
 
-__all__ = ["ReliabilityDiagram", "reliability_diagram"]
-
 Floats = NDArray[np.float64]
 
 NODES_OF_LONG_SCALES = 1 << 20

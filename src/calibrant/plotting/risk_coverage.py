@@ -19,8 +19,6 @@ from calibrant.plotting.artists import band, line, straight
 from calibrant.plotting.diagram import Diagram, Style
 from calibrant.plotting.frame import Frame
 
-__all__ = ["RiskCoverageDiagram", "risk_coverage_diagram"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RiskCoverageDiagram(Diagram):

@@ -9,8 +9,6 @@ from types import MappingProxyType
 from calibrant._arguments import require_choice
 from calibrant.errors import InputError, show_value
 
-__all__ = ["DARK", "LIGHT", "PRINT", "THEMES", "Theme", "as_theme", "register_theme"]
-
 
 @dataclass(frozen=True)
 class Theme:

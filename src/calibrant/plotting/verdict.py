@@ -13,8 +13,6 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.direction import NO_DIRECTION, Region, decimal_places
 from calibrant.plotting.neighborhoods import Curve, runs
 
-__all__ = ["Verdict", "number_text", "verdict_of"]
-
 ONE_SIDED = 0.9
 """Share of the error from which on it counts as being to one side."""
 RARE = 0.05

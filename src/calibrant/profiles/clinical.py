@@ -23,8 +23,6 @@ from calibrant.profiles.logistic import (
 )
 from calibrant.profiles.scores import auc, brier_score, log_loss, scaled_brier, spiegelhalter
 
-__all__ = ["clinical", "gap_quantiles", "hosmer_lemeshow", "net_benefits", "observed_expected"]
-
 Floats = NDArray[np.float64]
 
 GROUPS = 10

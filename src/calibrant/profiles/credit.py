@@ -19,8 +19,6 @@ from calibrant.inference.profile import UNIT, Profile, Sample, Table, Unavailabl
 from calibrant.profiles.clinical import observed_expected
 from calibrant.profiles.scores import brier_score, gini
 
-__all__ = ["binomial_p_value", "credit", "jeffreys_p_value", "pluto_tasche"]
-
 Floats = NDArray[np.float64]
 
 DEFAULT_CUTS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)

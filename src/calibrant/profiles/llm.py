@@ -18,8 +18,6 @@ from calibrant.errors import TooFewRows
 from calibrant.inference.profile import Profile, Quantity, Sample, Unavailable, profile
 from calibrant.inference.quantiles import exact_binomial
 
-__all__ = ["llm", "rank_bin_rms"]
-
 BIN_ROWS = 100
 """Answers to a bin in the calibration error of Humanity's Last Exam."""
 HLE = "Phan et al., Humanity's Last Exam, 2025"

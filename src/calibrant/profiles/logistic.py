@@ -18,16 +18,6 @@ from calibrant.inference.profile import Quantity, Sample, Unavailable
 from calibrant.inference.quantiles import normal_quantile
 from calibrant.recalibration.logistic import posterior
 
-__all__ = [
-    "LogOdds",
-    "calibration_intercept",
-    "calibration_slope",
-    "fit_line",
-    "joint_test",
-    "recalibrated_intercept",
-    "slope_interval",
-]
-
 Floats = NDArray[np.float64]
 
 COX = "Cox 1958; Miller, Hui and Tierney 1991"

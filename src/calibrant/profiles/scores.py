@@ -11,17 +11,6 @@ from numpy.typing import NDArray
 from calibrant.inference.profile import Quantity, Sample, Unavailable
 from calibrant.inference.quantiles import normal_quantile
 
-__all__ = [
-    "auc",
-    "brier_score",
-    "gini",
-    "log_loss",
-    "scaled_brier",
-    "skill_score",
-    "spiegelhalter",
-    "squared_error",
-]
-
 Floats = NDArray[np.float64]
 
 ONE_OUTCOME = "only one outcome occurred: the interval knows nothing of the other"

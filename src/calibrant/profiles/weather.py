@@ -20,8 +20,6 @@ from calibrant.measures.binned import Bins, bins_of
 from calibrant.measures.isotonic import binned_decomposition, corp_decomposition
 from calibrant.profiles.scores import brier_score, scaled_brier, skill_score, squared_error
 
-__all__ = ["weather"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Forecast = Literal["mean", "middle"]

@@ -17,8 +17,6 @@ from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 
-__all__ = ["ClassFindings", "ConfidentError", "class_finding", "classes_of"]
-
 CONFIDENT = 0.9
 """Confidence from which on a wrong class is an error worth a line."""
 MOST_ASSESSED = 64

@@ -40,8 +40,6 @@ from calibrant.reporting.summary import (
     shown_text,
 )
 
-__all__ = ["escaped", "render_html", "render_markdown"]
-
 LEVELS = {"miscalibrated": "bad", "within the margin": "good"}
 """Colours of findings: red, and green only within a margin that was given; all else is grey."""
 MOST_SHOWN = 8

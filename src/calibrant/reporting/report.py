@@ -41,8 +41,6 @@ from calibrant.reporting.summary import (
     summarise,
 )
 
-__all__ = ["Report", "report"]
-
 FORMATS = {".html": "html", ".md": "markdown", ".json": "json"}
 MOST_COMPARED = 8
 """Models that are compared in pairs: 28 pairs are a table that can be read."""

@@ -37,23 +37,6 @@ from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.halves import recalibrated_halves
 from calibrant.reporting.classes import ClassFindings
 
-__all__ = [
-    "CALIBRATED",
-    "MEASURE_NAMES",
-    "GroupSummary",
-    "Halves",
-    "Outcome",
-    "Recalibration",
-    "Scores",
-    "Summary",
-    "notes_on",
-    "outcomes_alone",
-    "recalibration_of",
-    "shown_names",
-    "shown_text",
-    "summarise",
-]
-
 Halves: TypeAlias = tuple[Sketch, Sketch]
 Outcome: TypeAlias = FoundGroups | HorizonRisk | QuantileAssessment | DistributionAssessment
 """Findings beside, or in place of, those on predictions of yes or no."""

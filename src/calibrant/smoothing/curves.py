@@ -12,13 +12,6 @@ from calibrant.data.sketch import Sketch
 from calibrant.smoothing._nodes import lay_cells
 from calibrant.smoothing.spectrum import DECAY, cosine_coefficients
 
-__all__ = [
-    "SmoothCurves",
-    "mean_size",
-    "smooth_curves",
-    "smoothed_series",
-]
-
 Floats = NDArray[np.float64]
 
 NEGLIGIBLE_DENSITY = 1e-9

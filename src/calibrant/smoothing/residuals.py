@@ -34,8 +34,6 @@ from calibrant.smoothing.spectrum import (
     Spread,
 )
 
-__all__ = ["Line", "LineResiduals", "RowResiduals", "SketchResiduals", "shortened"]
-
 Integers = NDArray[np.int64]
 
 

@@ -19,18 +19,6 @@ from numpy.typing import NDArray
 
 from calibrant.smoothing._solver import Transform
 
-__all__ = [
-    "Evaluation",
-    "FixedPoint",
-    "Residuals",
-    "Skew",
-    "Spectrum",
-    "Spread",
-    "cosine_coefficients",
-    "evaluate",
-    "solve",
-]
-
 Floats = NDArray[np.float64]
 
 DECAY = 2.9
