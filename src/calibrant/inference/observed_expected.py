@@ -73,6 +73,7 @@ def observed_expected(
     Examples
     --------
     >>> y = [1] * 3 + [0] * 47  # three events of fifty, one in ten predicted
+    >>> from calibrant.data.sketch import Sketch
     >>> print(observed_expected(LabelSums.of(Sketch.from_arrays(y, [0.1] * 50)), 0.95))
     0.600 (0.200 to 1.703)
     """

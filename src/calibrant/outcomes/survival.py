@@ -79,8 +79,9 @@ def at_horizon(
     Returns
     -------
     Rows
-        Subjects whose outcome is known, for `assess`, `reliability_diagram`, `compare`, `report` and the
-        maps; `dropped` counts those that were censored before. A `cluster` beside them names every subject.
+        Subjects whose outcome is known, for `assess`, `reliability_diagram` and `report`; `compare` and the
+        maps take their `y`, `p` and `weight`. `dropped` counts those that were censored before. A
+        `cluster` beside them names every subject.
 
     Notes
     -----
