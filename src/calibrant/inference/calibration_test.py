@@ -240,9 +240,8 @@ class CalibrationTest:
         if self.p_value > level:
             return 0.0
         below = min(self._lower_bound(level), self.noise_floor)
-        return max(
-            below, self._lower_bound(0.5 * level), 1e-12
-        )  # a rejection may be that close to 0
+        # A rejection is above 0, be it by this little.
+        return max(below, self._lower_bound(0.5 * level), 1e-12)
 
     def _lower_bound(self, level: float) -> float:
         """Largest min(s, m) at this level; 0 where calibration is not rejected."""
