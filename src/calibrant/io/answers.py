@@ -25,11 +25,14 @@ from calibrant.io.confidence import (
     LOG_FORMS,
     Form,
     Values,
+    as_probability,
     from_log_probabilities,
     is_empty,
     share_of_choice,
 )
 from calibrant.io.files import unchanged_file
+
+__all__ = ["FORMATS", "FORMS", "Answers", "as_probability", "log_format", "read_answers"]
 
 FORMATS = tuple(LOGS)
 """Logs that `read_answers` reads: samples of lm-evaluation-harness, logs of Inspect and of OpenAI's evals,

@@ -25,6 +25,17 @@ from calibrant.io.group_keys import normal_key
 from calibrant.io.request import require_columns
 from calibrant.io.sums import invalid_rows, require_weight, sorted_groups
 
+__all__ = [
+    "DIALECTS",
+    "Dialect",
+    "Expression",
+    "dialect_named",
+    "literal",
+    "piecewise_linear",
+    "query",
+    "read",
+]
+
 # -- dialects ----------------------------------------------------------------------------------
 
 
