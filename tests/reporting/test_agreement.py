@@ -34,7 +34,19 @@ def made(seed: int) -> Report:
     slope, shift = rng.choice([1.0, 0.5, 1.6]), rng.choice([0.0, 0.0, 0.6, -0.6])
     truth = 1.0 / (1.0 + np.exp(-(slope * logit + shift)))
     y = (rng.random(n) < truth).astype(int)
-    kind = seed % 7
+    kind = seed % 8
+    if kind == 7:
+        wide, time = rng.choice([0.7, 1.0, 1.4]), rng.exponential(size=n)
+        forecasts = np.array([-1.0, 0.0, 1.0]) * wide
+        found = (
+            cal.distributions.assess(rng.normal(size=n), mean=np.zeros(n), sd=np.full(n, wide)),
+            cal.quantiles.assess(
+                rng.normal(size=n),
+                dict(zip((0.16, 0.5, 0.84), np.tile(forecasts, (n, 1)).T, strict=True)),
+            ),
+            cal.survival.observed_expected(time, np.ones(n), np.full(n, 0.63 * wide), horizon=1.0),
+        )
+        return cal.report(rng.random(n) < p, p).with_outcomes(*found)
     if kind == 0:
         sketch = cal.Sketch.from_arrays(y, p)
         return cal.report(sketch, assessment=cal.assess(sketch, margin=0.05))
@@ -90,9 +102,16 @@ def test_no_two_surfaces_contradict_each_other(seed: int) -> None:
         agree_on_direction(sentence, group["assessment"]["verdict"])
         if len(document["groups"]) == 1:
             level = {"miscalibrated": "bad", "within the margin": "good"}.get(finding, "unsure")
-            assert f'class="verdict {level}"' in page.html
-            assert f"{sentence}." in plain.split("\n")[4]
-            assert ("Miscalibrated" in page.html.split("</h2>")[0]) == (level == "bad")
+            classes = document["classes"]
+            wrong = [one.verdict for one in page.summary.outcomes if one.miscalibrated]
+            if classes and any(one["miscalibrated"] for one in classes["worst"]):
+                wrong.append(classes["sentences"][0])
+            headline = plain.split("\n")[4]
+            assert f'class="verdict {"bad" if wrong else level}"' in page.html
+            assert f"{sentence}." in headline
+            assert ("Miscalibrated" in headline) == (level == "bad")
+            assert all(text.rstrip(".")[1:] in headline for text in wrong)
+            assert not (wrong and "What to do: nothing" in plain)
         else:
             row = next(line for line in plain.splitlines() if line.startswith(f"| {one.name} |"))
             assert row.endswith(f"| {finding} |")
@@ -114,7 +133,7 @@ def agree_on_recalibration(page: Report, group: Any) -> None:
     """Advice to recalibrate where recalibration helps, and nowhere else."""
     effect, finding = group.recalibration, group.assessment.finding
     if len(page.summary.groups) == 1:
-        advised = "What to do: recalibrate" in page.html
+        advised = "What to do: recalibrate." in page.html
         helps = effect is not None and effect.helps
         assert advised == (finding == "miscalibrated" and helps)
         assert ("would bring SmoothECE" in page.html) == (finding != "too few rows" and helps)

@@ -110,28 +110,31 @@ def assessed(samples: Samples, profiling: Profiling | None = None, limit: int | 
         "scale": scale if scale != "probability" else None,
     }
     profile = _profile(samples, profiling, ())
+    finding: Any
+    of_confidence = samples.source.reading.multiclass in ("confidence", "top_label")
     if not samples.by:
-        from calibrant.inference.assess import of_confidence
-
-        one = cal.assess(**samples.arguments, **settings, profile=profile)
-        return of_confidence(one) if samples.source.reading.multiclass else one
+        finding = cal.assess(**samples.arguments, **settings, profile=profile)
+        return finding.of_confidence() if of_confidence else finding
     most = grouping.max_groups if limit is None else limit
     settings_by = {"correction": grouping.correction, "limit": most, "profile": profile}
-    finding: Any = cal.assess_by(**samples.arguments, **settings, **settings_by)
+    finding = cal.assess_by(**samples.arguments, **settings, **settings_by)
     combined = sum(one.stands_for for one in finding.groups if one.stands_for > 1)
     if combined:
         note(f"The {most} largest groups are shown, {combined:,} others combined (`--max-groups`).")
+    if of_confidence:
+        finding = finding.of_confidence()
     if profile is None or not samples.abstained:
         return finding
-    groups = []
-    for group in finding.groups:  # abstentions are those of each group
-        key = _key(group, samples)
-        if group.assessment is not None and key in samples.groups:
-            profile = _profile(samples, profiling, key)
-            own: Any = cal.assess(**samples.groups[key], **settings, profile=profile)
-            group = replace(group, assessment=replace(group.assessment, profile=own.profile))
-        groups.append(group)
-    return replace(finding, groups=tuple(groups))
+
+    def with_profile(key: Any, one: Assessment) -> Assessment:
+        key = _key(key, samples)
+        if key not in samples.groups:
+            return one
+        own = _profile(samples, profiling, key)  # abstentions are those of each group
+        found: Any = cal.assess(**samples.groups[key], **settings, profile=own)
+        return replace(one, profile=found.profile)
+
+    return finding.changed(with_profile)
 
 
 def _profile(samples: Samples, profiling: Profiling | None, key: tuple[Any, ...]) -> Any:
@@ -154,8 +157,8 @@ def _profile(samples: Samples, profiling: Profiling | None, key: tuple[Any, ...]
     return make(**values)
 
 
-def _key(group: GroupAssessment, samples: Samples) -> tuple[Any, ...]:
-    return group.key if len(samples.by) > 1 and isinstance(group.key, tuple) else (group.key,)
+def _key(key: Any, samples: Samples) -> tuple[Any, ...]:
+    return key if len(samples.by) > 1 and isinstance(key, tuple) else (key,)
 
 
 def _by_name(finding: Any, samples: Samples, sort: Any) -> dict[str, GroupAssessment]:
@@ -165,7 +168,9 @@ def _by_name(finding: Any, samples: Samples, sort: Any) -> dict[str, GroupAssess
     if not samples.by:
         return {"all rows": GroupAssessment((), finding.n, finding)}
     return {
-        shown(group.name) if group.stands_for > 1 else samples.named(_key(group, samples)): group
+        shown(group.name)
+        if group.stands_for > 1
+        else samples.named(_key(group.key, samples)): group
         for group in finding.sorted(sort)
     }
 

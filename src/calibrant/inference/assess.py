@@ -155,17 +155,11 @@ def assess(
     if pairs is not None and y_prob is not None and has_classes(y_prob, *ways):
         assessment = replace(assessment, classes=ClassScores.of(y_true, y_prob, **reading))
     elif options.get("multiclass") is not None:  # of a source that is read in batches
-        assessment = of_confidence(assessment)
+        assessment = assessment.of_confidence()
     if asked is None:
         return assessment
     sample = Sample(sketch, assessment, pairs, codes, () if stacked is None else stacked)
     return replace(assessment, profile=asked.measured(sample))
-
-
-def of_confidence(assessment: Assessment) -> Assessment:
-    """Assessment of sketches of the confidence in the likeliest class: of the classes, the accuracy."""
-    scores = ClassScores(math.nan, math.nan, assessment.event_rate)
-    return replace(assessment, classes=scores)
 
 
 def _is_in_memory(data: Any) -> bool:

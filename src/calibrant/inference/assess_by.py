@@ -140,16 +140,16 @@ def assess_by(
     warn_of_hard_labels(samples.totals.values(), stacklevel=3)
     columns = tuple(name for name in sketches.by if unit is None or name != unit)
     groups = _assessed(columns, samples, margin, float(confidence), correction)
+    multiclass = options.get("multiclass")
+    if multiclass is None and data is None and has_classes(y_prob, None, options.get("classes")):
+        multiclass = "confidence"
+    if multiclass in ("confidence", "top_label"):
+        groups = groups.of_confidence()
     if asked is None:
         return groups
-
-    def with_profile(group: GroupAssessment) -> GroupAssessment:
-        if group.assessment is None:
-            return group
-        measured = asked.measured(samples.sample(group.key, group.assessment))
-        return replace(group, assessment=replace(group.assessment, profile=measured))
-
-    return replace(groups, groups=tuple(map(with_profile, groups.groups)))
+    return groups.changed(
+        lambda key, one: replace(one, profile=asked.measured(samples.sample(key, one)))
+    )
 
 
 def _assessed(

@@ -150,6 +150,12 @@ class Assessment:
         interval = replace(self.interval, low=0.0) if held else self.interval
         return replace(self, p_value_adjusted=p_value, interval=interval)
 
+    def of_confidence(self) -> Assessment:
+        """Assessment of the confidence in the likeliest class, with the accuracy at least of all classes."""
+        if self.classes is not None:
+            return self
+        return replace(self, classes=ClassScores(math.nan, math.nan, self.event_rate))
+
     @property
     def finding(self) -> Finding:
         """Finding, one of `FINDINGS`."""

@@ -135,6 +135,14 @@ class Comparison(Record):
 
         "inconclusive" where a difference beyond 0.1, or beyond the rarer outcome's rate, is not ruled out.
         """
+        line, names = self._finding, self.assessments
+        backwards = [name for name, one in names.items() if one.direction.backwards]
+        if backwards:
+            line += f"; predictions of {_listed(backwards)} rank backwards: are labels flipped?"
+        return line
+
+    @property
+    def _finding(self) -> str:
         best, *others = self.assessments
         against = {one.first: one for one in self.differences if one.second == best}
         worse = [name for name in others if against[name].p_value_adjusted <= self.level]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from textwrap import fill
@@ -23,6 +23,8 @@ from calibrant.measures.result_record import frame_of, plain
 TOO_FEW: Literal["too few rows"] = "too few rows"
 """The finding of a group that cannot be assessed."""
 Order = Literal["worst", "given", "rows"]
+MOST_NAMED = 3
+"""Groups whose names fit a sentence."""
 NOUNS = {"model": "model", "prediction": "model", "predicted": "class", "class": "class"}
 """Noun for the values of a column; of any other column they are groups."""
 
@@ -160,6 +162,20 @@ class GroupAssessments(Mapping[Any, Assessment]):
         """Groups whose finding is "miscalibrated", after correction."""
         return tuple(key for key, one in self.items() if one.finding == "miscalibrated")
 
+    def changed(self, change: Callable[[Any, Assessment], Assessment]) -> GroupAssessments:
+        """Groups with another assessment each, made of the key and the one that is there."""
+        groups = [
+            one
+            if one.assessment is None
+            else replace(one, assessment=change(one.key, one.assessment))
+            for one in self.groups
+        ]
+        return replace(self, groups=tuple(groups))
+
+    def of_confidence(self) -> GroupAssessments:
+        """Groups whose rows are of the confidence in the likeliest class; see `Assessment`."""
+        return self.changed(lambda _, one: one.of_confidence())
+
     @cached_property
     def random_effects(self) -> RandomEffects | None:
         """Random-effects model of the groups' mean errors, with a prediction interval for a new group.
@@ -208,6 +224,11 @@ class GroupAssessments(Mapping[Any, Assessment]):
             )
         if alone != wrong:
             sentences.append(f"Without that correction it would be {alone:,}.")
+        backwards = [group_text(key) for key, one in self.items() if one.direction.backwards]
+        if backwards:
+            few = len(backwards) <= MOST_NAMED
+            where = ", ".join(backwards) if few else f"{len(backwards):,} of {tested:,}"
+            sentences.append(f"Predictions rank backwards in {where}: are labels flipped?")
         if unsure:
             have = "has" if unsure == 1 else "have"
             sentences.append(f"{unsure:,} {self._noun(unsure)} {have} too few rows to tell.")

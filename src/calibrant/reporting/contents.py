@@ -31,8 +31,8 @@ from calibrant.plotting.themes import DARK, LIGHT, Theme
 from calibrant.plotting.verdict import number_text
 from calibrant.reporting.classes import CONFIDENT, ClassFindings
 from calibrant.reporting.summary import (
-    CALIBRATED,
     MEASURE_NAMES,
+    STARTS,
     GroupSummary,
     Outcome,
     Summary,
@@ -61,11 +61,20 @@ TITLES = {
     QuantileAssessment: "Quantile forecasts",
     DistributionAssessment: "Predictive distributions",
 }
-ADVICE_ON_GROUPS = (
-    "look at the worst of them, and recalibrate by group (`recalibration.GroupRecalibrator`) or state their "
-    "gaps with the predictions. One map for all rows does not close gaps of opposite sign."
-)
-SCORE_NAMES = {"smooth_ece": "SmoothECE", "brier": "Brier score", "log_loss": "Log loss"}
+ADVICE: dict[type, str] = {
+    FoundGroups: "in groups: look at the worst of them, and recalibrate by group "
+    "(`recalibration.GroupRecalibrator`) or state their gaps with the predictions. One map for all rows does "
+    "not close gaps of opposite sign.",
+    HorizonRisk: "with the risks: recalibrate them on the rows of `survival.at_horizon`, or state observed "
+    "over expected with them.",
+    QuantileAssessment: "with the quantiles: fit them again, or state their coverage with them.",
+    DistributionAssessment: "with the distributions: recalibrate them (`distributions.PITRecalibrator`), or "
+    "state their coverage with them.",
+    ClassFindings: "with the classes: recalibrate them together (`choose_recalibrator`), or state the errors "
+    "of the worst.",
+}
+"""Advice on what is miscalibrated beside the predictions of yes or no."""
+SCORE_NAMES = {"smooth_ece": "SmoothECE", "brier": "Brier score", "log_loss": "log loss"}
 
 
 @dataclass(frozen=True)
@@ -123,8 +132,7 @@ def contents_of(summary: Summary) -> Contents:
     figures: list[tuple[str, str]] = []
     picture: Picture | None = None
     if not groups:
-        bad = any(one.miscalibrated for one in summary.outcomes)
-        level, headline = "bad" if bad else "unsure", _sentence(summary.verdict)
+        level, headline = "unsure", _sentence(summary.verdict)
         sentences, sections = [], []
     elif finding is None:
         (group,) = groups
@@ -132,9 +140,7 @@ def contents_of(summary: Summary) -> Contents:
         headline, sentences = _headline(group), [f"What to do: {_advice(group)}"]
         names = [(name.strip(), text) for name, text in group.assessment.rows()]
         figures = [(name, text) for name, text in names if name.endswith(FIRST)]
-        of_classes = not (summary.classes is None and group.assessment.classes is None)
-        of = "confidence: " if of_classes else ""
-        picture, sections = _diagram(group), _particulars(group, of)
+        picture, sections = _diagram(group), _particulars(group)
     else:
         levels = {level_of(group.assessment.finding) for group in groups}
         unsure = "unsure" in levels or summary.too_few
@@ -143,15 +149,12 @@ def contents_of(summary: Summary) -> Contents:
         plot = forest_plot({group.name: group.assessment for group in groups})
         picture = Picture(plot, f"Forest plot of {summary.noun}")
         sections = _sections_on_many(summary, finding)
-    if groups and summary.wrong_groups:
+    if wrong := summary.elsewhere:
         level = "bad"
-        in_groups = f"In groups: {summary.wrong_groups}."
-        alone = finding is None and groups[0].assessment.finding in CALIBRATED
-        headline = _sentence(summary.verdict) if alone else f"{headline} {in_groups}"
-        sentences = [
-            *([] if alone else sentences),
-            f"What to do{'' if alone else ' in groups'}: {ADVICE_ON_GROUPS}",
-        ]
+        if groups:
+            headline = _with_others(summary, headline, [text for _, text in wrong])
+        alone = groups and summary.calibrated  # "nothing" is no advice beside what is wrong
+        sentences = [*([] if alone else sentences), *_advice_on({kind for kind, _ in wrong})]
     sections += [_outcome(one) for one in summary.outcomes]
     if summary.classes is not None:
         sections.append(_classes(summary.classes))
@@ -163,6 +166,22 @@ def contents_of(summary: Summary) -> Contents:
     ]
     sections.append(Section("How this was made", [made]))
     return Contents(level, headline, sentences, figures, picture, sections)
+
+
+def _with_others(summary: Summary, headline: str, others: Sequence[str]) -> str:
+    """The headline, and what other sections find to be miscalibrated."""
+    first, *rest = map(_sentence, others)
+    if summary.calibrated and others[0].startswith(STARTS[FoundGroups]):
+        first = f"Calibrated on average, but not {others[0]}."
+    elif summary.calibrated:
+        first = f"{headline} But {others[0]}."
+    else:
+        first = f"{headline} {first}"
+    return " ".join([first, *rest])
+
+
+def _advice_on(kinds: set[type]) -> list[str]:
+    return [f"What to do {advice}" for kind, advice in ADVICE.items() if kind in kinds]
 
 
 def level_of(finding: str) -> str:
@@ -221,8 +240,8 @@ def _diagram(group: GroupSummary, caption: str = "") -> Picture:
     return Picture(group.diagram, text, caption)
 
 
-def _particulars(group: GroupSummary, of: str = "") -> list[Section]:
-    """Sections on one sample, or one group; `of` stands before scores of the confidence alone."""
+def _particulars(group: GroupSummary) -> list[Section]:
+    """Sections on one sample, or one group."""
     one = group.assessment
     regions = [_sentence(str(region)) for region in one.direction.regions]
     where: list[Block] = [regions if regions else "No range of predictions stands out."]
@@ -239,8 +258,7 @@ def _particulars(group: GroupSummary, of: str = "") -> list[Section]:
             for point in group.curve
         ]
         where.append(Table(columns, points, "The curve as a table"))
-    named = [(name.strip(), text) for name, text in one.rows()]
-    numbers = [[of * (name in ("Brier score", "log loss")) + name, text] for name, text in named]
+    numbers = [[name.strip(), text] for name, text in one.rows()]
     where.append(Table(["", ""], numbers, "All numbers"))
     measures = [
         [MEASURE_NAMES[line.name], decimals(line.value), line.misses] for line in group.measures
@@ -248,7 +266,7 @@ def _particulars(group: GroupSummary, of: str = "") -> list[Section]:
     other = Table(["Measure", "Value", "What it misses"], measures)
     sections = [
         Section("Where the error is", where),
-        Section("What recalibration would gain", _recalibration(group, of)),
+        Section("What recalibration would gain", _recalibration(group)),
     ]
     if group.decisions is not None:
         header, *rows = group.decisions.benefit.rows()
@@ -265,9 +283,10 @@ def _particulars(group: GroupSummary, of: str = "") -> list[Section]:
     ]
 
 
-def _recalibration(group: GroupSummary, of: str = "") -> list[Block]:
+def _recalibration(group: GroupSummary) -> list[Block]:
     """Scores and diagrams before and after."""
     effect = group.recalibration
+    of = "" if group.assessment.classes is None else "confidence: "
     few = group.assessment.finding == "too few rows"
     if effect is None or effect.left_alone or few:
         return [_gain(group)]
@@ -358,9 +377,11 @@ def _sections_on_many(summary: Summary, finding: GroupAssessments) -> list[Secti
     few = f" (the {MOST_SHOWN} worst)" if len(groups) > MOST_SHOWN else ""
     each = [
         Section(
-            group.name, _particulars(group), f"{group.diagram.label}, {group.assessment.finding}"
+            _heading(finding.by, key, group),
+            _particulars(group),
+            f"{group.diagram.label}, {group.assessment.finding}",
         )
-        for group in groups
+        for key, group in zip(finding, groups, strict=False)  # the worst, of many classes
     ]
     adjusted = (
         "The finding goes by the corrected p-value: among many calibrated ones about one in twenty has a "
@@ -372,6 +393,17 @@ def _sections_on_many(summary: Summary, finding: GroupAssessments) -> list[Secti
         Section(f"Reliability diagrams{few}", [multiples]),
         Section(f"The {nouns} one by one", each),
     ]
+
+
+def _heading(by: tuple[str, ...], key: Any, group: GroupSummary) -> str:
+    """Heading of a group: its values after the names of their columns."""
+    if by == ("model",) or group.stands_for > 1:
+        return group.name
+    if len(by) == 1:
+        return f"{shown_text(by[0])} {group.name}"
+    return ", ".join(
+        map(shown_text, (f"{name} {value}" for name, value in zip(by, key, strict=True)))
+    )
 
 
 def _table(finding: GroupAssessments, shown: int) -> Table:

@@ -134,7 +134,7 @@ class Report:
     def _repr_html_(self) -> str:
         summary = self.summary
         verdicts = [(group.name, group.assessment.verdict) for group in summary.groups]
-        if summary.wrong_groups or not verdicts:
+        if summary.elsewhere or not verdicts:
             verdicts = [("all rows", summary.verdict)]
         lines = "".join(
             f"<li><b>{escape(name)}</b>: {escape(verdict)}</li>" for name, verdict in verdicts
@@ -281,6 +281,8 @@ def report(
         finding = assessment or assess(
             y_true, y_prob, cluster=cluster, scale=scale, **settings, **reading
         )
+    if options.get("multiclass") in ("confidence", "top_label"):
+        finding = finding.of_confidence()
     parts: dict[Hashable, Halves] = {}
     if cluster is not None and y_prob is not None and not many:
         models = y_prob if several else {"predictions": y_prob}

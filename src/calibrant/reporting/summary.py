@@ -40,6 +40,13 @@ from calibrant.reporting.classes import ClassFindings
 Halves: TypeAlias = tuple[Sketch, Sketch]
 Outcome: TypeAlias = FoundGroups | HorizonRisk | QuantileAssessment | DistributionAssessment
 """Findings beside, or in place of, those on predictions of yes or no."""
+STARTS = {
+    FoundGroups: "in groups: ",
+    HorizonRisk: "",
+    QuantileAssessment: "quantile forecasts are ",
+    DistributionAssessment: "predictive distributions are ",
+}
+"""Words before their verdicts, where these stand beside others."""
 MOST_WITH_DECISIONS = 3
 """Groups up to which each has a decision curve, the slowest part of a page."""
 FEWEST_OF_EITHER = 20
@@ -263,23 +270,36 @@ class Summary:
         return of + self.groups[0].notes[0]
 
     @property
-    def wrong_groups(self) -> str:
-        """Verdict on groups that `find_groups` found to have a gap; empty where there are none."""
-        found = [one for one in self.outcomes if isinstance(one, FoundGroups) and one.miscalibrated]
-        return "; ".join(shown_text(one.verdict, longest=200) for one in found)
+    def calibrated(self) -> bool:
+        """True of one sample without an error that was seen, or without one that matters."""
+        return self.finding is None and self.groups[0].assessment.finding in CALIBRATED
+
+    @property
+    def elsewhere(self) -> list[tuple[type, str]]:
+        """Verdicts of other sections on what is miscalibrated: found groups, other outcomes, classes."""
+        wrong: list[tuple[type, str]] = [
+            (type(one), STARTS[type(one)] + shown_text(one.verdict, longest=200))
+            for one in self.outcomes
+            if one.miscalibrated
+        ]
+        classes = None if self.classes is None or self.finding else self.classes.finding
+        if self.classes is not None and classes is not None and classes.miscalibrated:
+            sentence = self.classes.sentences[0]
+            wrong.append((ClassFindings, f"{sentence[0].lower()}{sentence[1:-1]}"))
+        return wrong
 
     @property
     def verdict(self) -> str:
-        """The finding in one line: over all groups, of the only one, or of other outcomes alone."""
+        """The finding in one line, of every section: over all groups, of the only one, of other outcomes."""
         if not self.groups:
             return "; ".join(one.verdict for one in self.outcomes)
-        one = self.groups[0].assessment
-        if self.wrong_groups and self.finding is None and one.finding in CALIBRATED:
-            return f"calibrated on average, but not in groups: {self.wrong_groups}"
-        found = one.verdict if self.finding is None else self.finding.verdict
-        if not self.wrong_groups:
+        finding = self.groups[0].assessment if self.finding is None else self.finding
+        found, others = finding.verdict, [text for _, text in self.elsewhere]
+        if not others:
             return found
-        return f"{found.removesuffix('.')}; in groups: {self.wrong_groups}"
+        if self.calibrated and others[0].startswith(STARTS[FoundGroups]):
+            return "; ".join([f"calibrated on average, but not {others[0]}", *others[1:]])
+        return "; ".join([found.removesuffix("."), *others])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; numbers that are not finite are None."""
