@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import group_text
-from calibrant.data.arrays import as_column
+from calibrant.data.arrays import as_array, as_column
 from calibrant.data.rows import (
     InputOptions,
     Rows,
@@ -424,6 +424,8 @@ def _models(
     models = (
         y_prob if isinstance(y_prob, Mapping) else {name: y_prob[name] for name in y_prob.columns}
     )
+    if not models:
+        raise invalid("y_prob", "have a column for each model", y_prob)
     beside = {**_named("y_prob", y_prob), "cluster": cluster, **_named("by", by)}
     require_same_index(y_true=y_true, **beside)
     if by is None and cluster is None:
@@ -443,7 +445,7 @@ def _models(
     }
     return (
         np.tile(np.asarray(y_true), number),
-        np.concatenate([np.asarray(p) for p in models.values()]),
+        np.concatenate([np.atleast_1d(as_array(p, f"y_prob[{k!r}]")) for k, p in models.items()]),
         {name_of_predictions("model", repeated): np.repeat(names, rows).tolist(), **repeated},
         None if cluster is None else np.tile(np.asarray(cluster), number),
         columns,  # type: ignore[return-value]

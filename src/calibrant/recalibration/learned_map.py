@@ -243,14 +243,16 @@ class LearnedMap(ABC):
         """Names of the columns that `transform` gives: those passed, or the classes, or x0, x1, …"""
         _ = self.state  # an error before `fit`
         names = self.classes_ if input_features is None else input_features
-        names = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
+        if names is None:
+            names = [f"x{k}" for k in range(self.n_features_in_)]
+        names = as_column(names, "input_features")
         if len(names) != self.n_features_in_:
             raise InputError(
                 f"`input_features` should have length equal to the number of columns of the fit, "
                 f"{self.n_features_in_}; it has {len(names)}.",
                 argument="input_features",
             )
-        return np.array(names, dtype=object)
+        return names.astype(object)
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
