@@ -110,6 +110,10 @@ class Source:
 
         return columns_of(self.files[0])
 
+    def each(self) -> list[Source]:
+        """The words of the command one by one."""
+        return [replace(self, paths=[path]) for path in self.paths]
+
     @property
     def names(self) -> list[str]:
         """Short names of the words of the command, all different."""
@@ -184,12 +188,12 @@ def class_prefix(names: Sequence[str]) -> str:
 def _kind_of(path: str) -> Kind:
     if not os.path.isfile(path):
         return "rows"
-    with open(path, "rb") as file:
-        if path.endswith(".parquet"):
-            file.seek(-min(os.path.getsize(path), 1 << 16), os.SEEK_END)
-            return "sketch" if SKETCH_MARK in file.read() else "rows"
-        if path.endswith(".json") and SKETCH_MARK in file.read(4096):
-            return "sketch"
+    if path.endswith((".parquet", ".json")):
+        with open(path, "rb") as file:
+            if path.endswith(".parquet"):
+                file.seek(-min(os.path.getsize(path), 1 << 16), os.SEEK_END)
+            if SKETCH_MARK in file.read(1 << 16):
+                return "sketch"
     if path.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson", ".eval")):
         from calibrant.io.answer_logs import log_format
 
@@ -327,13 +331,12 @@ def read_arrays(
         "y_true": columns.label,
         "sample_weight": columns.weight,
         "columns": list(dict.fromkeys(filter(None, (*columns.by, columns.cluster, *more)))),
-        "sep": reading.sep,
     }
     from calibrant.io.rows import read_rows
 
     options = reading.options
     rows: Any = read_rows(
-        source.paths,
+        source.files,
         y_prob=models,
         named_labels=reading.pos_label is not None,
         multiclass=classes,
@@ -449,9 +452,9 @@ def read_samples(
             arrays = read_arrays(source, columns, rows)
             return Samples(*asked, columns.by, arrays, columns, cluster)
         several = len(columns.prob) > 1 or reading.multiclass
-        values = {"sep": reading.sep, "sample_weight": columns.weight, **reading.options}
+        values = {"sample_weight": columns.weight, **reading.options}
         sketches = cal.scan(
-            source.paths,
+            source.files,
             y_true=columns.label,
             y_prob=list(columns.prob) if several else columns.prob[0],
             by=list(columns.by) or None,

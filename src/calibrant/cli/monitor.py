@@ -64,8 +64,7 @@ def monitor(
         raise InputError("a monitor takes unweighted rows with outcomes 0 or 1.")
     if len(reading.prob or ()) > 1 and not reading.multiclass:
         raise InputError("a monitor watches one model: give `y_prob` once.", argument="y_prob")
-    Source.of(files, reading)  # all of one kind, and each once
-    sources = [Source.of([file], reading) for file in files]
+    sources = Source.of(files, reading).each()
     paths = [path for source in sources for path in source.all_paths]
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:

@@ -55,7 +55,7 @@ def report(
         made = cal.report(
             columns.label,
             list(columns.prob),
-            data=source.paths,
+            data=source.files,
             cluster=columns.cluster,
             confidence=measuring.confidence,
             scale=None if measuring.scale == "probability" else measuring.scale,

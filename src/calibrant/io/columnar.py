@@ -130,9 +130,8 @@ class ArrowFile(_ColumnarFile):
     def open(self) -> None:
         """Read the schema."""
         ipc = require("pyarrow.ipc", caller="scan of Arrow files")
-        with self.file.open() as handle:
-            is_stream = handle.read(6) != b"ARROW1"
-        if is_stream:
+        handle = self.file.open()
+        if handle.read(6) != b"ARROW1":
             with self.file.stream() as handle:
                 self.schema = ipc.open_stream(handle).schema
             self.pieces = [_Piece(self.file.size // 16, partial(self._stream, ipc))]
@@ -144,7 +143,7 @@ class ArrowFile(_ColumnarFile):
             with self.file.open() as handle:
                 yield ipc.open_file(handle, options=options).get_batch(number)
 
-        reader = ipc.open_file(self.file.open())
+        reader = ipc.open_file(handle)
         self.schema, batches = reader.schema, reader.num_record_batches
         size = self.file.size // (16 * max(batches, 1))
         self.pieces = [_Piece(size, partial(read, number)) for number in range(batches)]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -92,7 +93,7 @@ def _supported() -> str:
     return f"Supported: {', '.join(e for _, endings in formats().values() for e in endings)}."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DataFile:
     """File to read: its format, its place, and the partition values in its path."""
 
@@ -104,6 +105,9 @@ class DataFile:
     partitions: Mapping[str, Any] = field(default_factory=dict)
     separator: str | None = None
 
+    def __fspath__(self) -> str:
+        return self.path
+
     def open(self) -> Any:
         """Handle for reading at any place."""
         return self.filesystem.open_input_file(self.path)
@@ -112,6 +116,7 @@ class DataFile:
         """Contents from the beginning, decompressed."""
         return self.filesystem.open_input_stream(self.path, compression=self.compression)
 
+    @lru_cache(maxsize=1)  # noqa: B019  # who asks for the columns of a file reads it next
     def opened(self) -> OpenFile:
         """The file as its format reads it; whatever is wrong with it becomes an InputError."""
         with damaged_file(self):
@@ -197,6 +202,8 @@ def find_files(
     given = list(source) if isinstance(source, list | tuple) else [source]
     if not given:
         raise InputError("`data` must name at least one file; the list is empty.", argument="data")
+    if all(isinstance(item, DataFile) for item in given):  # which were found before
+        return given
     ours = os.path.abspath(besides) if isinstance(besides, str | os.PathLike) else None
     found: dict[Any, DataFile] = {}
     for item in given:
@@ -206,10 +213,7 @@ def find_files(
                 found.setdefault(place, file)
         except CalibrantError:
             raise
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # a NUL, a circle of links, a store that is not there
+        except (OSError, ValueError) as error:  # a NUL, a circle of links, no such store
             reason = getattr(error, "strerror", None) or show_value(str(error))
             message = f"`data` must name files that can be read; {show_value(pattern)}: {reason}."
             raise InputError(message, argument="data", file=pattern) from error

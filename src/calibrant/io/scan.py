@@ -277,6 +277,13 @@ def _scan_files(
     refused, the scan can be had from it without these rows.
     """
     if per_file:
+        if FILE in request.groups:
+            hint = f'Leave it out, or give a column of this name another, as in by={{"source": "{FILE}"}}.'
+            raise InputError(
+                f"`by` must not name {FILE!r} beside `per_file`, whose groups have that name.",
+                argument="by",
+                hint=hint,
+            )
         request = replace(request, groups={FILE: FILE_ALIAS, **request.groups})
         named = zip(files, short_names(files), strict=True)
         files = [

@@ -16,7 +16,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._files import json_of
 from calibrant._optional import require
@@ -45,17 +44,14 @@ class _TextFile:
     def __init__(self, file: DataFile) -> None:
         self.file = file
         self.pyarrow = require("pyarrow", caller="scan of text files")
-        self.first = next(self.blocks(), b"")
-        if not self.first.strip():
+        first = next(self.blocks(), b"")
+        if not first.strip():
             raise InputError(f"{file.path} must not be empty; it has no lines.", file=file.path)
-        self.look_at(self.first)
+        self.look_at(first)
 
     def look_at(self, first: bytes) -> None:
         """Names of the columns, from the first block."""
         raise NotImplementedError
-
-    def look_further(self, request: Request) -> None:
-        """Look for columns that the first lines lack."""
 
     def parser(self, request: Request) -> Callable[[bytes], Columns]:
         """Function that reads a block as columns by alias."""
@@ -94,7 +90,6 @@ class _TextFile:
     def jobs(self, request: Request) -> Iterator[Job]:
         """Jobs in order, one a block."""
         with damaged_file(self.file):
-            self.look_further(request)
             self.columns, constants = layout(self.file, self.names, request)
             parse = self.parser(request)
 
@@ -174,16 +169,7 @@ class CsvFile(_TextFile):
 
     def __init__(self, file: DataFile) -> None:
         self.csv = require("pyarrow.csv", caller="scan of CSV")
-        with file.stream() as stream:
-            line = stream.read(1 << 16).lstrip(b"\xef\xbb\xbf\r\n").split(b"\n", 1)[0]
-        is_tsv = ".tsv" in file.path.lower().rsplit("/", 1)[-1]
-        detected = "\t" if is_tsv else separator_of(line.decode("utf-8", errors="replace"))
-        self.delimiter = file.separator or detected
-        border = re.escape(self.delimiter.encode()) + rb"\r\n"
-        # A quote opens a field only at its beginning; inside, two of them stand for one.
-        self._quoted = re.compile(
-            rb'"(?:(?<=[%b]")|(?<=\A"))(?:[^"]++|"")*+("?)([^%b]?)' % (border, border)
-        )
+        self.delimiter = file.separator or ("\t" if ".tsv" in file.path.lower() else "")
         self._header_end = 0
         super().__init__(file)
 
@@ -209,32 +195,35 @@ class CsvFile(_TextFile):
 
     def last_line_end(self, block: bytes, *, is_last: bool = False) -> int:
         """End of the last whole line of a block; refuses quotes that would swallow lines."""
-        end = start = 0
-        is_plain = b'"' not in block or self._has_plain_quotes(np.frombuffer(block, np.uint8))
-        for field in () if is_plain else self._quoted.finditer(block):
-            end = block.rfind(b"\n", start, field.start()) + 1 or end
-            if not field[1] and not (is_last or len(block) > LONGEST_LINE):
-                return end
-            if field[2] or not field[1]:
-                problem = "goes on after its closing quote" if field[2] else "is never closed"
-                text = field[0][:20].decode(errors="replace")
-                raise InputError(
-                    f"The quoted field that begins with {text!r} {problem} and would swallow rows.",
-                    hint="Double a quote that is part of the text.",
-                )
-            start = field.end()
-        return block.rfind(b"\n", start) + 1 or end
-
-    def _has_plain_quotes(self, block: NDArray[np.uint8]) -> bool:
-        """Quotes stand around whole fields without quotes and line breaks: what a glance can tell."""
-        marks, lines = np.flatnonzero(block == ord('"')), np.flatnonzero(block == ord("\n"))
-        first, last = marks[::2], marks[1::2]
-        if marks.size % 2 or last[-1] + 1 == block.size:
-            return False
-        borders = list(self.delimiter.encode() + b"\r\n")
-        begins = np.isin(block[first - 1], borders) | (first == 0)
-        crossed = np.searchsorted(lines, first) < np.searchsorted(lines, last)
-        return bool(begins.all() and np.isin(block[last + 1], borders).all() and not crossed.any())
+        if not self.delimiter:
+            line = block.lstrip(b"\r\n").split(b"\n", 1)[0]
+            self.delimiter = separator_of(line.decode("utf-8", errors="replace"))
+        if b'"' not in block:
+            return block.rfind(b"\n") + 1
+        text = np.frombuffer(block, np.uint8)
+        borders = list(self.delimiter.encode() + b'\r\n"')
+        marks = np.flatnonzero(text == ord('"'))
+        begins = np.isin(text[marks - 1], borders) | (marks == 0)
+        ends = np.isin(text[(marks + 1) % text.size], borders) | (marks + 1 == text.size)
+        at_border = begins | ends  # others are text, as in 5" wide
+        marks, begins, ends = marks[at_border], begins[at_border], ends[at_border]
+        lines = np.flatnonzero(text == ord("\n"))
+        outside = lines[np.searchsorted(marks, lines) % 2 == 0]
+        end = int(outside[-1]) + 1 if outside.size else 0
+        # Quotes open and close fields in turns; inside, two of them stand for one.
+        is_open = np.arange(marks.size) % 2 == 0
+        wrong = np.where(is_open, ~begins, ~ends) & (marks < (len(block) if is_last else end))
+        if marks.size % 2 and (is_last or len(block) > LONGEST_LINE):
+            wrong[-1] = True
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            start = int(marks[place - (not is_open[place])])
+            raise InputError(
+                f"The quoted field that begins with {block[start : start + 20].decode(errors='replace')!r} "
+                "is never closed, or goes on after its closing quote, and would swallow rows.",
+                hint="Double a quote that is part of the text.",
+            )
+        return end
 
     def _table(self, block: bytes, types: Mapping[str, Any], decimal: str = ".") -> Any:
         """Columns of these types of a block without its header."""
@@ -360,31 +349,22 @@ class JsonLinesFile(_TextFile):
     Columns whose first lines do not say one plain type are read by Python, line by line.
     """
 
-    def look_at(self, first: bytes) -> None:
+    def look_at(self, first: bytes, most: int | None = PEEK_LINES) -> None:
         """Names of the columns, by the fields in the first lines."""
+        lines = list(filter(bytes.strip, BytesIO(first)))
         self.sample: list[dict[str, Any]] = []
-        lines = list(islice(filter(bytes.strip, BytesIO(first)), PEEK_LINES))
-        self._look(lines)
-        if not self.sample:
-            _object(lines[0], 0)
-
-    def _look(self, lines: Iterable[bytes]) -> None:
-        for line in lines:
+        for line in lines[:most]:
             with suppress(InputError):  # which is raised when its block is read
                 self.sample.append(_object(line, 0))
-        self.names = list(dict.fromkeys(n for row in self.sample for n in (*row, *flat(row))))
+        if not self.sample:
+            _object(lines[0], 0)
+        self.names = list(dict.fromkeys(n for row in self.sample for n in (*row, *dotted(row))))
 
-    def look_further(self, request: Request) -> None:
-        """Look in all of the first block for columns without a value in its first lines."""
-        for name in request.names():
-            if name not in self.file.partitions and not self._values(name):
-                self._look(filter(bytes.strip, BytesIO(self.first)))
-                return
-
-    def _values(self, name: str) -> list[Any]:
-        """Values of a column in the sample, but the nulls."""
-        rows = (row.get(name) if name in row else flat(row).get(name) for row in self.sample)
-        return [value for value in rows if value is not None]
+    def jobs(self, request: Request) -> Iterator[Job]:
+        """Jobs in order, one a block."""
+        if not set(request.names()) <= {*self.names, *self.file.partitions}:  # it may begin late
+            self.look_at(next(self.blocks()), None)
+        return super().jobs(request)
 
     def rows_in(self, block: bytes) -> int:
         """Number of lines that are not blank."""
@@ -418,7 +398,7 @@ class JsonLinesFile(_TextFile):
 
     def _type_of(self, alias: str, name: str, request: Request) -> Any:
         """Arrow type of a column, by its first values; None where Python must read it."""
-        values = self._values(name)
+        values = [v for row in self.sample if (v := field_of(row, name)) is not None]
         seen = {type(value) for value in values}
         if alias == LABEL and not request.named_labels:
             return self.pyarrow.bool_() if bool in seen else self.pyarrow.float64()
@@ -440,7 +420,7 @@ class JsonLinesFile(_TextFile):
         rows = [_object(line, row) for row, line in enumerate(lines)]
         columns = {}
         for alias, name in self.columns.items():
-            values = [row[name] if name in row else flat(row).get(name) for row in rows]
+            values = [field_of(row, name) for row in rows]
             texts = request.named_labels if alias == LABEL else request.multiclass is not None
             if alias in request.columns and not (texts and alias != WEIGHT):
                 number = partial(_of_field, alias=alias, request=request)
@@ -488,23 +468,28 @@ def _object(text: bytes, row: int) -> dict[str, Any]:
     return value
 
 
-def flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Fields of objects inside objects by names with dots.
+def field_of(row: Any, name: str) -> Any:
+    """Field by its name, or by a path such as "judge.confidence" or "choices.0.logprobs"; None without it."""
+    if isinstance(row, dict) and name in row:
+        return row[name]
+    for part in name.split("."):
+        if isinstance(row, list) and part.isdecimal() and len(part) < 10:
+            row = row[int(part)] if int(part) < len(row) else None
+        else:
+            row = row.get(part) if isinstance(row, dict) else None
+    return row
+
+
+def dotted(row: dict[str, Any], start: str = "") -> Iterator[str]:
+    """Names with dots of the fields of objects inside objects.
 
     Examples
     --------
-    >>> flat({"id": 1, "scores": {"p": 0.7, "by": {"judge": 1}}})
-    {'id': 1, 'scores.p': 0.7, 'scores.by.judge': 1}
+    >>> list(dotted({"id": 1, "scores": {"p": 0.7, "by": {"judge": 1}}}))
+    ['id', 'scores.p', 'scores.by.judge']
     """
-    fields: dict[str, Any] = {}
-    inside = [("", iter(row.items()))]  # not by recursion: data says how deep it goes
-    while inside:
-        start, rest = inside[-1]
-        name, value = next(rest, (None, None))
-        if name is None:
-            inside.pop()
-        elif isinstance(value, dict):
-            inside.append((f"{start}{name}.", iter(value.items())))
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from dotted(value, f"{start}{name}.")
         else:
-            fields[f"{start}{name}"] = value
-    return fields
+            yield f"{start}{name}"
