@@ -1,4 +1,4 @@
-"""Evaluation logs of several tools: for each a table of field names, and the answers that its rows hold."""
+"""Evaluation logs of several tools: the answers that each holds, and the names of its fields."""
 
 from __future__ import annotations
 
@@ -18,41 +18,20 @@ from typing import Any
 from calibrant._files import json_of
 from calibrant._optional import require
 from calibrant.errors import InputError, show_value
-from calibrant.io.confidence import FORMS, is_refusal
+from calibrant.io.confidence import (
+    FORMS,
+    Values,
+    from_log_probabilities,
+    is_refusal,
+    share_of_choice,
+)
 from calibrant.io.files import LONGEST_LINE
+from calibrant.io.text import field_of
 
 PEEK_BYTES = 1 << 20
 Row = dict[str, Any]
 
-LM_EVAL: dict[str, str] = {
-    "question": "doc_id",
-    "filter": "filter",
-    "likelihoods": "filtered_resps",
-    "requests": "arguments",
-    "text": "resps",
-}
-INSPECT: dict[str, Any] = {
-    "headers": ("header.json", "_journal/start.json"),
-    "samples": "samples",
-    "question": "id",
-    "scores": "scores",
-    "confidence": ("confidence", "probability", "prob", "p"),
-    "text": "output.choices.0.message.content",
-    "tokens": "output.choices.0.logprobs.content",
-    "groups": ("model", "task"),
-}
-OPENAI_EVALS = {"question": "sample_id", "answer": "match", "asked": "sampling", "text": "sampled"}
-HELM = {
-    "samples": "request_states",
-    "about": "adapter_spec",
-    "question": "instance.id",
-    "options": "output_mapping",
-    "references": "instance.references",
-    "completions": "result.completions",
-    "log": "logprob",
-    "correct": "correct",
-}
-PLAIN: dict[str, Any] = {
+PLAIN: dict[str, tuple[str, ...]] = {
     "probability": (
         *("confidence", "answer_probability", "probability", "prob", "p", "stated_confidence"),
         "judge_response.confidence",
@@ -65,6 +44,7 @@ PLAIN: dict[str, Any] = {
     "answer": ("answer", "response"),
     "groups": ("model", "task", "subject", "dataset", "llm", "qset"),
 }
+"""Names of fields of plain JSON lines, in the order in which they are looked for."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +56,8 @@ class Entry:
     question : object
         Its id, where it has one.
     confidences, scores : mapping
-        By the names among which `probability` and `correct` choose. A function gives its value when called;
-        the confidence in the metadata of scores stands under their names.
+        By the names among which `probability` and `correct` choose. A confidence is a function that reads it,
+        or such functions by the names of the scores; in plain lines it is the field.
     abstained : bool
         The model declined to answer.
     groups : mapping of str to str
@@ -104,7 +84,7 @@ class Log:
     Attributes
     ----------
     entries : callable
-        From a path to the place and the entry of each answer.
+        From a path, and the reader of its values, to the place and the entry of each answer.
     question : str
         The field that names the question.
     confidences : mapping of str to str
@@ -118,24 +98,12 @@ class Log:
         Arguments of `read_answers` that this format takes.
     """
 
-    entries: Callable[[Path], Iterator[tuple[str, Entry]]]
+    entries: Callable[[Path, Values], Iterator[tuple[str, Entry]]]
     question: str
     confidences: Mapping[str, str]
     scores: Mapping[str, tuple[str, ...]]
     forms: tuple[str, ...]
     options: tuple[str, ...] = ("probability", "correct")
-
-
-def field_of(row: Any, name: str) -> Any:
-    """Field by its name, or by a path such as "judge.confidence" or "choices.0.logprobs"; None without it."""
-    if isinstance(row, dict) and name in row:
-        return row[name]
-    for part in name.split("."):
-        if isinstance(row, list) and part.isdecimal() and len(part) < 10:
-            row = row[int(part)] if int(part) < len(row) else None
-        else:
-            row = row.get(part) if isinstance(row, dict) else None
-    return row
 
 
 def _object(row: Any, name: str) -> Row:
@@ -146,6 +114,13 @@ def _object(row: Any, name: str) -> Row:
 def _list(row: Any, name: str) -> list[Any]:
     value = field_of(row, name)
     return value if isinstance(value, list) else []
+
+
+def _text(value: Any, at: int) -> str | None:
+    """Text inside of lists, the first or the last of each."""
+    while isinstance(value, list):
+        value = value[at] if value else None
+    return value if isinstance(value, str) else None
 
 
 @contextmanager
@@ -163,7 +138,7 @@ def at(place: str, file: str) -> Iterator[None]:
 # -- lm-evaluation-harness ---------------------------------------------------------------------
 
 
-def lm_eval_entries(path: Path) -> Iterator[tuple[str, Entry]]:
+def lm_eval_entries(path: Path, values: Values) -> Iterator[tuple[str, Entry]]:
     """Answers of a sample log (`--log_samples`): likelihoods of the choices, or text."""
     stem = path.name.split(".jsonl")[0]
     match = re.fullmatch(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT.*)?", stem)
@@ -171,102 +146,96 @@ def lm_eval_entries(path: Path) -> Iterator[tuple[str, Entry]]:
     if "__" in folder.strip("_"):  # slashes in the model's name are written so
         groups["model"] = folder.replace("__", "/")
     for place, row in json_lines(path):
-        scores, texts = _likelihoods(row)
-        text: Any = row.get(LM_EVAL["text"])
-        while isinstance(text, list) and text:
-            text = text[0]
-        text = text if isinstance(text, str) else ""
-        confidences = {
-            "choices": scores or None,
-            "normalised": partial(_per_character, scores, texts),
-            "stated": text,
-        }
+        text = _text(row.get("resps"), 0) or ""
+        confidences = {"stated": partial(values.stated, text)}
+        if choices := _likelihoods(row):
+            logs = [log for log, _ in choices]
+            confidences["choices"] = partial(share_of_choice, logs)
+            confidences["normalised"] = partial(_per_character, choices)
         numbers = {k: v for k, v in row.items() if isinstance(v, bool | int | float)}
-        declined = not scores and is_refusal(text)
-        asked, by = row.get(LM_EVAL["question"]), str(row.get(LM_EVAL["filter"], "none"))
+        declined = not choices and is_refusal(text)
+        asked, by = row.get("doc_id"), str(row.get("filter", "none"))
         yield place, Entry(asked, confidences, numbers, declined, groups, groups["task"], by)
 
 
-def _likelihoods(row: Row) -> tuple[list[float], list[list[str]]]:
-    """Log-likelihoods of the choices, and what was asked for each; none where the task generates text.
+def _likelihoods(row: Row) -> list[tuple[float, str]]:
+    """Log-likelihood and text of each choice; none where the task generates text.
 
-    The harness writes a pair (log-likelihood, is greedy) for each choice, as numbers or as text. Choices that
-    are asked again without the question, for `acc_mutual_info`, do not count.
+    The harness writes a pair (log-likelihood, is greedy) for each choice, as numbers or as text, and what it
+    asked, the prompt and the continuation, as lists or, in files, as dicts. Choices that are asked again
+    without the question, for `acc_mutual_info`, do not count.
     """
-    scores = []
-    for pair in _list(row, LM_EVAL["likelihoods"]):
+    logs = []
+    for pair in _list(row, "filtered_resps"):
         is_pair = isinstance(pair, list) and len(pair) == 2
         if not is_pair or str(pair[1]) not in ("True", "False", "0", "1", "0.0", "1.0"):
-            return [], []
+            return []
         try:
-            scores.append(float(pair[0]))
+            logs.append(float(pair[0]))
         except (TypeError, ValueError):
-            return [], []
-    requests = row.get(LM_EVAL["requests"])
-    texts = []  # the prompt and the continuation of each request, as lists or, in files, as dicts
-    for request in requests.values() if isinstance(requests, dict) else requests or ():
-        parts = list(request.values()) if isinstance(request, dict) else request
-        parts = parts if isinstance(parts, list) else []
-        texts.append([part if isinstance(part, str) else "" for part in [*parts, "", ""][:2]])
-    half = len(scores) // 2
-    asks = [bool(prompt) for prompt, _ in texts]
-    if any(asks[:half]) and not any(asks[half:]) and len(scores) == len(texts) == 2 * half >= 4:
-        return scores[:half], texts[:half]
-    return scores, texts
+            return []
+    asked = row.get("arguments")
+    asked = list(asked.values()) if isinstance(asked, dict) else asked or []
+    parts = [list(one.values()) if isinstance(one, dict) else one for one in asked]
+    texts = [[_text(part, 0) or "" for part in one] for one in parts if isinstance(one, list)]
+    prompts, continuations = ([one[k] if len(one) > k else "" for one in texts] for k in (0, 1))
+    half = len(logs) // 2
+    again = any(prompts[:half]) and not any(prompts[half:])
+    if again and len(logs) == len(prompts) == 2 * half >= 4:
+        logs = logs[:half]
+    return list(zip(logs, [*continuations, *[""] * len(logs)], strict=False))
 
 
-def _per_character(scores: list[float], texts: list[list[str]]) -> list[float]:
-    choices = [choice.strip() for _, choice in texts]
-    if len(choices) != len(scores) or len(set(choices)) < 2 or not all(choices):
-        raise InputError(f"A sample must give the text of each choice in {LM_EVAL['requests']!r}.")
-    return [score / len(choice) for score, choice in zip(scores, choices, strict=True)]
+def _per_character(choices: list[tuple[float, str]]) -> float | None:
+    lengths = [len(text.strip()) for _, text in choices]
+    if not all(lengths) or len({text.strip() for _, text in choices}) < 2:
+        raise InputError("A sample must give the text of each choice in 'arguments'.")
+    return share_of_choice([log / n for (log, _), n in zip(choices, lengths, strict=True)])
 
 
 # -- OpenAI's evals ----------------------------------------------------------------------------
 
 
-def openai_evals_entries(path: Path) -> Iterator[tuple[str, Entry]]:
+def openai_evals_entries(path: Path, values: Values) -> Iterator[tuple[str, Entry]]:
     """Answers of a log of OpenAI's evals: each match, with what was sampled last for the question."""
     groups: dict[str, str] = {}
-    sampled: dict[str, Any] = {}
+    sampled: dict[str, str | None] = {}
     for place, row in json_lines(path):
         if isinstance(row.get("spec"), dict):
-            names = {"task": "eval_name", "model": "completion_fns.0"}
-            about = {name: field_of(row["spec"], source) for name, source in names.items()}
-            groups = {name: value for name, value in about.items() if isinstance(value, str)}
-        data, event, question = row.get("data"), row.get("type"), row.get(OPENAI_EVALS["question"])
-        if isinstance(data, dict) and event in (OPENAI_EVALS["answer"], OPENAI_EVALS["asked"]):
-            text = data.get(OPENAI_EVALS["text"])
-            while isinstance(text, list):
-                text = text[-1] if text else None
-            if event == OPENAI_EVALS["asked"]:
-                sampled[str(question)] = text
-                continue
+            about = {"task": "spec.eval_name", "model": "spec.completion_fns.0"}
+            groups = {
+                k: v for k, name in about.items() if isinstance(v := field_of(row, name), str)
+            }
+        event, question, data = row.get("type"), row.get("sample_id"), row.get("data")
+        text = _text(field_of(data, "sampled"), -1)
+        if event == "sampling" and isinstance(data, dict):
+            sampled[str(question)] = text
+        elif event == "match" and isinstance(data, dict):
             before = sampled.pop(str(question), None)
             text = before if text is None else text
-            stated = {"stated": text if isinstance(text, str) else None}
-            declined = isinstance(text, str) and is_refusal(text)
+            stated = {} if text is None else {"stated": partial(values.stated, text)}
+            declined = text is not None and is_refusal(text)
             yield place, Entry(question, stated, data, declined, groups)
 
 
 # -- HELM --------------------------------------------------------------------------------------
 
 
-def helm_entries(path: Path) -> Iterator[tuple[str, Entry]]:
+def helm_entries(path: Path, values: Values) -> Iterator[tuple[str, Entry]]:
     """Answers of a run of HELM: the log-probability of the completion, and the reference it chooses.
 
     A request that failed has neither. HELM writes 0 where a model gives no log-probability.
     """
     run = document(path, "a run of HELM")
-    about, states = _object(run, HELM["about"]), _list(run, HELM["samples"])
+    about, states = _object(run, "adapter_spec"), _list(run, "request_states")
     if not about or not states or not all(isinstance(state, dict) for state in states):
         raise InputError(
-            f"{path} is not a run of HELM: it must hold {HELM['about']!r} and a list of "
-            f"{HELM['samples']!r}.",
+            f"{path} is not a run of HELM: it must hold 'adapter_spec' and a list of 'request_states'.",
             file=str(path),
             hint="Give the `scenario_state.json` of a run folder.",
         )
-    logs = [_completion(state).get(HELM["log"]) for state in states]
+    completions = [_completion(state) for state in states]
+    logs = [completion.get("logprob") for completion in completions]
     has_logs = any(isinstance(log, int | float) and log < 0 for log in logs)
     groups = {"model": about["model"]} if isinstance(about.get("model"), str) else {}
     # Folders are named such as mmlu:subject=anatomy,model=acme_small.
@@ -274,39 +243,40 @@ def helm_entries(path: Path) -> Iterator[tuple[str, Entry]]:
     if any(part.startswith("model=") for part in options.split(",")):
         own = [o for o in options.split(",") if not o.startswith(("model=", "model_deployment="))]
         groups["task"] = f"{scenario}:{','.join(own)}" if own else scenario
-    for number, state in enumerate(states):
-        question = field_of(state, HELM["question"])
+    for number, (state, completion, log) in enumerate(zip(states, completions, logs, strict=True)):
+        question = field_of(state, "instance.id")
         place = f"request {number} (instance {show_value(question)})"
         with at(place, str(path)):
-            chosen, right = _chosen(state, about.get("output_mapping_pattern"))
+            chosen, right = _chosen(state, completion, about.get("output_mapping_pattern"))
         worked = field_of(state, "result.success") is True
-        log = logs[number] if has_logs and worked else None
-        score = None if chosen is None or not right else float(chosen in right)
-        scores = {HELM["correct"]: score if worked else None}
+        known = has_logs and worked and log is not None
+        tokens = {"tokens": partial(from_log_probabilities, log, "sum")} if known else {}
+        is_scored = worked and chosen is not None and right
+        scores = {"correct": float(chosen in right) if is_scored else None}
         declined, task = worked and chosen is None, groups.get("task")
-        yield place, Entry(question, {"tokens": log}, scores, declined, groups, task)
+        yield place, Entry(question, tokens, scores, declined, groups, task)
 
 
 def _completion(state: Any) -> Row:
     """Completion that HELM scores: the most probable one, the first of equals."""
-    found = [c for c in _list(state, HELM["completions"]) if isinstance(c, dict)]
-    logs = [c.get(HELM["log"]) for c in found]
-    scores = [
-        float(log) if isinstance(log, int | float) and abs(log) < 1e300 else 0.0 for log in logs
-    ]
-    return found[scores.index(max(scores))] if scores else {}
+
+    def log_of(completion: Row) -> float:
+        log = completion.get("logprob")
+        return float(log) if isinstance(log, int | float) and abs(log) < 1e300 else 0.0
+
+    found = [c for c in _list(state, "result.completions") if isinstance(c, dict)]
+    return max(found, key=log_of, default={})
 
 
-def _chosen(state: Row, pattern: Any) -> tuple[str | None, list[Any]]:
+def _chosen(state: Row, completion: Row, pattern: Any) -> tuple[str | None, list[Any]]:
     """Text of the option that a completion names, None where it names none, and the right options."""
-    options = _object(state, HELM["options"])
+    options = _object(state, "output_mapping")
     if not options or state.get("reference_index") is not None:
         raise InputError(
             "A run of HELM must ask multiple-choice questions with all options in one request.",
             hint="Run the scenario with `method=multiple_choice_joint`.",
         )
-    text = _completion(state).get("text")
-    label = text.strip() if isinstance(text, str) else ""
+    label = (_text(completion.get("text"), 0) or "").strip()
     if pattern:
         try:
             match = re.search(pattern, label)
@@ -315,11 +285,10 @@ def _chosen(state: Row, pattern: Any) -> tuple[str | None, list[Any]]:
                 f"'output_mapping_pattern' must be a regular expression: {error}."
             ) from error
         label = "" if match is None else match[1 if match.re.groups else 0] or ""
-    references = _list(state, HELM["references"])
+    references = _list(state, "instance.references")
     texts = [field_of(reference, "output.text") for reference in references]
-    right = [
-        t for t, r in zip(texts, references, strict=True) if HELM["correct"] in _list(r, "tags")
-    ]
+    tagged = zip(texts, references, strict=True)
+    right = [text for text, reference in tagged if "correct" in _list(reference, "tags")]
     option = options.get(label)
     return (option if isinstance(option, str) and option in texts else None), right
 
@@ -327,33 +296,36 @@ def _chosen(state: Row, pattern: Any) -> tuple[str | None, list[Any]]:
 # -- Inspect -----------------------------------------------------------------------------------
 
 
-def inspect_entries(path: Path) -> Iterator[tuple[str, Entry]]:
+def inspect_entries(path: Path, values: Values) -> Iterator[tuple[str, Entry]]:
     """Answers of a log of Inspect; epochs of one sample are one question."""
     parts = _inspect_parts(path)
     about = _object(next(parts), "eval")
-    groups = {name: str(about[name]) for name in INSPECT["groups"] if name in about}
+    groups: dict[str, str] = {k: str(about[k]) for k in ("model", "task") if k in about}
     for sample in parts:
         sample = sample if isinstance(sample, dict) else {}
-        scores = _object(sample, INSPECT["scores"])
-        content = field_of(sample, INSPECT["text"])
-        if isinstance(content, list):
-            content = "\n".join(str(field_of(part, "text") or "") for part in content)
-        text = content if isinstance(content, str) else None
+        scores = _object(sample, "scores")
+        text = field_of(sample, "output.choices.0.message.content")
+        if isinstance(text, list):
+            text = "\n".join(str(field_of(part, "text") or "") for part in text)
         metadata = {
-            name: next((v for n in INSPECT["confidence"] if (v := own.get(n)) is not None), None)
-            for name, own in ((name, _object(score, "metadata")) for name, score in scores.items())
+            name: partial(values.confidence, own[stated])
+            for name in scores
+            for own in [_object(scores[name], "metadata")]
+            for stated in ("p", "prob", "probability", "confidence")
+            if own.get(stated) is not None
         }
+        tokens = field_of(sample, "output.choices.0.logprobs.content")
+        form = values.form if values.form in ("mean", "token") else "sum"
         confidences = {
-            "metadata": metadata if any(v is not None for v in metadata.values()) else None,
-            "stated": text,
-            "tokens": field_of(sample, INSPECT["tokens"]) or None,
+            "metadata": metadata or None,
+            "stated": partial(values.stated, text) if isinstance(text, str) else None,
+            "tokens": partial(from_log_probabilities, tokens, form) if tokens else None,
         }
-        values = {name: field_of(score, "value") for name, score in scores.items()}
-        question = sample.get(INSPECT["question"])
+        credits = {name: field_of(score, "value") for name, score in scores.items()}
+        question = sample.get("id")
         declined = not sample.get("error") and is_refusal(text)
-        place = f"sample {show_value(question)}"
-        task = groups.get("task", path.stem)
-        yield place, Entry(question, confidences, values, declined, groups, task)
+        place, task = f"sample {show_value(question)}", groups.get("task", path.stem)
+        yield place, Entry(question, confidences, credits, declined, groups, task)
 
 
 def _inspect_parts(path: Path) -> Iterator[Any]:
@@ -361,13 +333,13 @@ def _inspect_parts(path: Path) -> Iterator[Any]:
     if not zipfile.is_zipfile(path):
         log = document(path, "an Inspect log")
         yield log
-        yield from _list(log, INSPECT["samples"])
+        yield from _list(log, "samples")
         return
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-            header = next((name for name in INSPECT["headers"] if name in names), None)
-            yield {} if header is None else _member(archive, header)
+            headers = [n for n in ("header.json", "_journal/start.json") if n in names]
+            yield _member(archive, headers[0]) if headers else {}
             for name in sorted(names):
                 if name.startswith("samples/") and name.endswith(".json"):
                     yield _member(archive, name)
@@ -406,7 +378,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> Row:
 # -- plain JSON lines --------------------------------------------------------------------------
 
 
-def plain_entries(path: Path) -> Iterator[tuple[str, Entry]]:
+def plain_entries(path: Path, values: Values) -> Iterator[tuple[str, Entry]]:
     """Answers of JSON lines: every field is a confidence or a score, if it is named as such."""
     for place, row in json_lines(path):
         named = ((name, row.get(name)) for name in PLAIN["groups"])
@@ -462,15 +434,15 @@ def _object_in(text: bytes, rule: str) -> Row:
 
 # -- formats -----------------------------------------------------------------------------------
 
-STATED = "confidence stated in the text"
+_STATED = "confidence stated in the text"
 _TEXT_FORMS = ("probability", "percent")
-LOGS: dict[str, Log] = {
+LOGS = {
     "lm-eval": Log(
         lm_eval_entries,
-        LM_EVAL["question"],
+        "doc_id",
         {
             "choices": "share of the chosen answer in the likelihoods of all choices",
-            "stated": STATED,
+            "stated": _STATED,
             "normalised": "share of the chosen answer in the likelihoods per character of all choices",
         },
         {
@@ -483,7 +455,7 @@ LOGS: dict[str, Log] = {
     ),
     "inspect": Log(
         inspect_entries,
-        INSPECT["question"],
+        "id",
         {
             "metadata": "confidence in the score's metadata",
             "stated": "confidence stated in the answer",
@@ -494,22 +466,22 @@ LOGS: dict[str, Log] = {
     ),
     "openai-evals": Log(
         openai_evals_entries,
-        OPENAI_EVALS["question"],
-        {"stated": STATED},
+        "sample_id",
+        {"stated": _STATED},
         {"stated": ("correct",)},
         _TEXT_FORMS,
     ),
     "helm": Log(
         helm_entries,
-        HELM["question"],
+        "instance.id",
         {"tokens": FORMS["sum"]},
-        {"tokens": (HELM["correct"],)},
+        {"tokens": ("correct",)},
         ("probability", "sum"),
         ("probability",),
     ),
     "jsonl": Log(plain_entries, "", {}, {}, tuple(FORMS), ("probability", "correct", "question")),
 }
-"""Formats of logs; that of the plain one looks for the names of fields in `PLAIN`."""
+"""Formats of logs by name; the plain one looks for the names of fields in `PLAIN`."""
 
 
 def log_format(path: str | os.PathLike[str]) -> str | None:

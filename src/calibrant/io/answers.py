@@ -19,18 +19,10 @@ from numpy.typing import NDArray
 from calibrant._arguments import require_choice
 from calibrant._files import decoding
 from calibrant.errors import InputError, show_value
-from calibrant.io.answer_logs import LOGS, PLAIN, Entry, Log, at, field_of, log_format
-from calibrant.io.confidence import (
-    FORMS,
-    LOG_FORMS,
-    Form,
-    Values,
-    as_probability,
-    from_log_probabilities,
-    is_empty,
-    share_of_choice,
-)
+from calibrant.io.answer_logs import LOGS, PLAIN, Entry, Log, at, log_format
+from calibrant.io.confidence import FORMS, LOG_FORMS, Form, Values, as_probability, is_empty
 from calibrant.io.files import unchanged_file
+from calibrant.io.text import field_of
 
 __all__ = ["FORMATS", "FORMS", "Answers", "as_probability", "log_format", "read_answers"]
 
@@ -143,23 +135,6 @@ class Answers:
         return f"<table>{rows}</table>"
 
 
-class _Groups:
-    """Groups of answers while they are read: each combination is held once."""
-
-    def __init__(self) -> None:
-        self._codes = array("q")
-        self._index: dict[frozenset[tuple[str, str]], int] = {}
-
-    def add(self, groups: Mapping[str, str]) -> None:
-        self._codes.append(self._index.setdefault(frozenset(groups.items()), len(self._index)))
-
-    def arrays(self) -> dict[str, NDArray[np.object_]]:
-        """Column of each name, "" where an answer has none."""
-        codes, distinct = np.frombuffer(self._codes, np.int64), list(map(dict, self._index))
-        names = sorted({name for groups in distinct for name in groups})
-        return {n: np.array([g.get(n, "") for g in distinct], object)[codes] for n in names}
-
-
 def question_number(name: str) -> int:
     """First 64 bits of a digest of a question's id.
 
@@ -178,102 +153,92 @@ class _Reading:
     """One log, with the names of the confidence and the score that are read of each answer."""
 
     def __init__(self, path: Path, log: Log, values: Values, given: Mapping[str, Any]) -> None:
-        self.path, self.log, self.values = path, log, values
+        self.path, self.log, self.values, self.given = path, log, values, given
         self.is_plain = not log.confidences
-        self._confidences: dict[str, Mapping[str, Any]] = {}
-        self._scores: dict[str, Mapping[str, Any]] = {}
         filters: dict[str | None, None] = {}
-        for _, entry in log.entries(path):
+        confidences: dict[str, Mapping[str, Any]] = {}  # the first entry that has each
+        scores: dict[str, Mapping[str, Any]] = {}
+        for _, entry in log.entries(path, values):
             filters.setdefault(entry.filter)
             for name in entry.scores:
-                self._scores.setdefault(name, entry.scores)
+                scores.setdefault(name, entry.scores)
             for name, value in entry.confidences.items():
-                if self.is_plain or self._says(name, value):
-                    self._confidences.setdefault(name, entry.confidences)
+                if name not in confidences and (self.is_plain or _is_there(name, value)):
+                    confidences[name] = entry.confidences
         if not filters and not self.is_plain:
-            raise InputError(
-                f"{path} must hold samples; it has none.",
-                file=str(path),
-                hint="Check that the evaluation has run to its end, with its samples logged.",
+            raise self._refusal(
+                "must hold samples; it has none",
+                "Check that the evaluation has run to its end, with its samples logged.",
             )
-        if given["filter"] is None and len(filters) > 1:
-            raise InputError(
-                f"{path} scores each answer by {len(filters)} filters: {', '.join(map(repr, filters))}.",
-                file=str(path),
-                hint="Choose one with `filter=`.",
-            )
-        self._filter = next(iter(filters), None) if given["filter"] is None else given["filter"]
+        self._filter = given["filter"]
+        if self._filter is None:
+            self._filter = next(iter(filters), None)
+            if len(filters) > 1:
+                several = f"{len(filters)} filters: {', '.join(map(repr, filters))}"
+                raise self._refusal(
+                    f"scores each answer by {several}", "Choose one with `filter=`."
+                )
         require_choice("filter", self._filter, tuple(filters) or (None,))
-        self.probability = self._confidence_name(given["probability"])
+        if self.is_plain:
+            known = {
+                **dict.fromkeys(("sum", "mean", "token"), PLAIN["logs"]),
+                "choices": (*PLAIN["logs"], *PLAIN["options"]),
+                "agreement": (*PLAIN["samples"], *PLAIN["answer"]),
+            }.get(values.form, PLAIN["probability"])
+            self.probability = self._field(confidences, "probability", known, "a confidence")
+        else:
+            self.probability = self._kind(set(confidences))
         known = PLAIN["correct"] if self.is_plain else log.scores.get(self.probability, ())
-        what = "whether the answer was right"
-        self.correct = self._field(self._scores, given["correct"], known, "correct", what)
+        self.correct = self._field(scores, "correct", known, "whether the answer was right")
         self._asked = log.question or given["question"]
         if self._asked is None:
-            self._asked = next((name for name in PLAIN["question"] if name in self._scores), None)
+            self._asked = next((name for name in PLAIN["question"] if name in scores), None)
         elif self.is_plain:
-            self._field(self._scores, self._asked, (), "question", "the question")
+            self._field(scores, "question", (), "the question")
         self._agreement = self._counted() if values.form == "agreement" else None
 
     def __iter__(self) -> Iterator[tuple[str, Entry]]:
-        return ((place, e) for place, e in self.log.entries(self.path) if e.filter == self._filter)
+        entries = self.log.entries(self.path, self.values)
+        return ((place, entry) for place, entry in entries if entry.filter == self._filter)
 
-    def _says(self, name: str, value: Any) -> bool:
-        if name == "stated":
-            return isinstance(value, str) and self.values.stated(value) is not None
-        return value is not None
+    def _refusal(self, problem: str, hint: str | None, argument: str | None = None) -> InputError:
+        file = str(self.path)
+        return InputError(f"{file} {problem}.", argument=argument, file=file, hint=hint)
 
-    def _confidence_name(self, given: str | None) -> str:
-        names, form = self.log.confidences, self.values.form
-        if not self.is_plain:
-            require_choice("probability", given, (None, *names))
-            if form in LOG_FORMS and "tokens" in names:
-                return given or "tokens"
-            rest = "stated" if "stated" in names else next(iter(names))
-            return given or next((name for name in names if name in self._confidences), rest)
-        known = {
-            **dict.fromkeys(("sum", "mean", "token"), PLAIN["logs"]),
-            "choices": (*PLAIN["logs"], *PLAIN["options"]),
-            "agreement": (*PLAIN["samples"], *PLAIN["answer"]),
-        }.get(form, PLAIN["probability"])
-        return self._field(self._confidences, given, known, "probability", "a confidence")
+    def _kind(self, present: set[str]) -> str:
+        """Confidence of a tool's log: the one that is given, or the first that it has."""
+        given, names = self.given["probability"], self.log.confidences
+        require_choice("probability", given, (None, *names))
+        if self.values.form in LOG_FORMS and "tokens" in names:
+            return given or "tokens"
+        rest = "stated" if "stated" in names else next(iter(names))
+        return given or next((name for name in names if name in present), rest)
 
     def _field(
-        self,
-        present: Mapping[str, Mapping[str, Any]],
-        given: str | None,
-        known: Sequence[str],
-        option: str,
-        what: str,
+        self, present: Mapping[str, Mapping[str, Any]], option: str, known: Sequence[str], what: str
     ) -> str:
         """Name of a field: the one that is given, the first known one, or the only one."""
-        has = [
-            name
-            for name in (known if given is None else (given,))
-            if name in present or any(field_of(row, name) is not None for row in present.values())
-        ]
-        if has:
-            return has[0]
-        only = given is None and not known
-        if only and len(present) == 1:
-            return next(iter(present))
-        names, file = list(present), str(self.path)
+        given, names = self.given[option], list(present)
+        for name in known if given is None else (given,):
+            if name in present or any(field_of(row, name) is not None for row in present.values()):
+                return name
         if given is not None:
             near = difflib.get_close_matches(given, names, n=1)
-            message = f"`{option}` must be a field of {file}; {show_value(given)} is none. It has {names}."
-            hint = f"Did you mean {near[0]!r}?" if near else None
-        elif only and names:
-            message = f"{file} has {len(names)} scorers: {', '.join(map(repr, sorted(names)))}."
-            hint = f"Choose one with `{option}=`."
-        else:
-            such = f", such as {known[0]!r}" if known else ""
-            message = f"{file} must have a field with {what}{such}; it has {show_value(names)}."
-            hint = f"Name it with `{option}=`."
-            logs = [name for name in (*PLAIN["logs"], *PLAIN["options"]) if name in present]
-            if self.is_plain and option == "probability" and logs:
-                form = "choices" if logs[0].startswith(("choice", "option")) else "sum"
-                hint = f'To make one of the log-probabilities in {logs[0]!r}, pass `form="{form}"`.'
-        raise InputError(message, argument=option, file=file, hint=hint)
+            problem = f"has no field {show_value(given)} for `{option}`; it has {names}"
+            raise self._refusal(problem, f"Did you mean {near[0]!r}?" if near else None, option)
+        if not known and len(present) == 1:
+            return names[0]
+        if not known and names:
+            problem = f"has {len(names)} scorers: {', '.join(map(repr, sorted(names)))}"
+            raise self._refusal(problem, f"Choose one with `{option}=`.", option)
+        such = f", such as {known[0]!r}" if known else ""
+        hint = f"Name it with `{option}=`."
+        logs = [name for name in (*PLAIN["logs"], *PLAIN["options"]) if name in present]
+        if self.is_plain and option == "probability" and logs:
+            form = "choices" if logs[0].startswith(("choice", "option")) else "sum"
+            hint = f'To make one of the log-probabilities in {logs[0]!r}, pass `form="{form}"`.'
+        problem = f"must have a field with {what}{such}; it has {show_value(names)}"
+        raise self._refusal(problem, hint, option)
 
     def question_of(self, entry: Entry) -> str | None:
         """Id of the question; without one, answers would be one cluster."""
@@ -288,35 +253,24 @@ class _Reading:
 
     def answer(self, entry: Entry) -> tuple[float | None, float | None] | None:
         """Confidence and credit of an answer; None where the model declined to give one."""
-        said = field_of(entry.confidences, self.probability)
-        said = said() if callable(said) else said
-        score = entry.scores.get(self.correct)
-        score = field_of(entry.scores, self.correct) if self.is_plain else score
         if self.is_plain:
-            fields, agreement = entry.confidences, self._agreement
-            if _declined(entry, said if agreement is None else None, score):
+            said, score = (
+                field_of(entry.scores, name) for name in (self.probability, self.correct)
+            )
+            if _declined(entry, said if self._agreement is None else None, score):
                 return None
-            if agreement is not None:
-                return self._share(agreement, self.question_of(entry), said), self.values.credit(
-                    score
-                )
-            chosen = next((fields[name] for name in PLAIN["answer"] if name in fields), None)
-            return self.values.confidence(said, chosen), self.values.credit(score)
+            if self._agreement is not None:
+                sure = self._share(self._agreement, self.question_of(entry), said)
+            else:
+                chosen = next((entry.scores[n] for n in PLAIN["answer"] if n in entry.scores), None)
+                sure = self.values.confidence(said, chosen)
+            return sure, self.values.credit(score)
+        said, score = entry.confidences.get(self.probability), entry.scores.get(self.correct)
         if entry.abstained or score == "N":
             return None
-        if self.probability == "stated":
-            sure = self.values.stated(said) if isinstance(said, str) else None
-        elif self.probability == "metadata":
-            sure = self.values.confidence((said or {}).get(self.correct))
-        elif self.probability == "tokens":
-            sure = self.values.read(from_log_probabilities, said, self._token_form)
-        else:
-            sure = self.values.read(share_of_choice, said)
+        reader = said.get(self.correct) if isinstance(said, dict) else said
+        sure = None if reader is None else self.values.read(reader)
         return sure, self.values.credit(score)
-
-    @property
-    def _token_form(self) -> str:
-        return self.values.form if self.values.form in LOG_FORMS else "sum"
 
     @property
     def words(self) -> str:
@@ -325,8 +279,9 @@ class _Reading:
         if self.is_plain:
             more = "" if form == "probability" else f" ({FORMS[form]})"
             return f"the field {self.probability!r}{more}"
-        is_token = self.probability == "tokens"
-        words = FORMS[self._token_form] if is_token else self.log.confidences[self.probability]
+        words = self.log.confidences[self.probability]
+        if self.probability == "tokens" and form in LOG_FORMS:
+            words = FORMS[form]
         return f"{words}; right by {self.correct!r}"
 
     def _counted(self) -> Counter[tuple[str | None, str | None]]:
@@ -336,9 +291,7 @@ class _Reading:
             value = field_of(entry.confidences, self.probability)
             if not isinstance(value, list) and value is not None:
                 if self._asked is None:
-                    raise InputError(
-                        "`question` must name the field of the question.", argument="question"
-                    )
+                    raise InputError("`question` must name the field of the question.")
                 with at(place, str(self.path)):
                     question = self.question_of(entry)
                 counts.update([(question, None), (question, _normal(value))])
@@ -350,6 +303,61 @@ class _Reading:
             own = Counter(map(_normal, value))
             return max(own.values()) / len(value) if value else None
         return None if value is None else counts[question, _normal(value)] / counts[question, None]
+
+    def collected(self) -> Answers:
+        """Answers as columns; those that the model declined to give are only counted.
+
+        They are taken one by one, so that a log of any length needs room for three numbers an answer, and
+        one for each of its groups.
+        """
+        true, prob, questions = array("d"), array("d"), array("q")
+        groups: list[Mapping[str, str]] = []
+        declined: list[Mapping[str, str]] = []
+        known: dict[frozenset[tuple[str, str]], Mapping[str, str]] = {}
+        stated, named = 0, True
+        for place, entry in self:
+            with at(place, str(self.path)):
+                question, answer = self.question_of(entry), self.answer(entry)
+            own = known.setdefault(frozenset(entry.groups.items()), entry.groups)
+            if answer is None:
+                declined.append(own)
+                continue
+            groups.append(own)
+            sure, credit = (np.nan if value is None else value for value in answer)
+            stated += answer[0] is not None
+            prob.append(sure)
+            true.append(credit)
+            named = named and question is not None
+            questions.append(len(true) if question is None else question_number(question))
+        if not true:
+            seen = f"all {len(declined)} are abstentions" if declined else "it has none"
+            raise self._refusal(f"must hold answers; {seen}", None)
+        if not stated:
+            raise self._refusal(
+                f"holds no probability for any of its {len(true)} answers ({self.words})",
+                'Ask the model to state its confidence ("Confidence: 85%"), or log token probabilities.',
+            )
+        return Answers(
+            y_true=np.frombuffer(true),
+            y_prob=np.frombuffer(prob),
+            cluster=np.frombuffer(questions, dtype=np.int64),
+            groups=_as_columns(groups),
+            probability=self.words,
+            abstained=len(declined),
+            abstained_groups=_as_columns(declined),
+            names_questions=named,
+        )
+
+
+def _as_columns(groups: Sequence[Mapping[str, str]]) -> dict[str, NDArray[np.object_]]:
+    """Column of each name, "" where an answer has none."""
+    names = sorted(set().union(*{id(own): own for own in groups}.values()))
+    return {name: np.array([own.get(name, "") for own in groups], object) for name in names}
+
+
+def _is_there(name: str, value: Any) -> bool:
+    """True of a confidence that an answer has; text need not state one."""
+    return value is not None and (name != "stated" or value() is not None)
 
 
 def _normal(answer: Any) -> str:
@@ -363,52 +371,6 @@ def _declined(entry: Entry, said: Any, score: Any) -> bool:
         return stated
     words = (value for value in (said, score) if isinstance(value, str) and value.strip())
     return entry.abstained or (said is None and score is None) or any(map(is_empty, words))
-
-
-def _collected(reading: _Reading) -> Answers:
-    """Answers as columns; those that the model declined to give are only counted.
-
-    They are taken one by one, so that a log of any length needs room for three numbers an answer, and
-    one for each of its groups.
-    """
-    file = str(reading.path)
-    true, prob, questions = array("d"), array("d"), array("q")
-    groups, abstained_groups = _Groups(), _Groups()
-    abstained = stated = 0
-    named = True
-    for place, entry in reading:
-        with at(place, file):
-            question, answer = reading.question_of(entry), reading.answer(entry)
-        if answer is None:
-            abstained += 1
-            abstained_groups.add(entry.groups)
-            continue
-        groups.add(entry.groups)
-        sure, credit = (np.nan if value is None else value for value in answer)
-        stated += answer[0] is not None
-        prob.append(sure)
-        true.append(credit)
-        named = named and question is not None
-        questions.append(len(true) if question is None else question_number(question))
-    if not true:
-        seen = f"all {abstained} are abstentions" if abstained else "it has none"
-        raise InputError(f"{file} must hold answers; {seen}.", file=file)
-    if not stated:
-        raise InputError(
-            f"{file} holds no probability for any of its {len(true)} answers ({reading.words}).",
-            file=file,
-            hint='Ask the model to state its confidence ("Confidence: 85%"), or log token probabilities.',
-        )
-    return Answers(
-        y_true=np.frombuffer(true),
-        y_prob=np.frombuffer(prob),
-        cluster=np.frombuffer(questions, dtype=np.int64),
-        groups=groups.arrays(),
-        probability=reading.words,
-        abstained=abstained,
-        abstained_groups=abstained_groups.arrays(),
-        names_questions=named,
-    )
 
 
 def read_answers(
@@ -483,7 +445,6 @@ def read_answers(
         what = "a folder" if is_path and os.path.isdir(path) else "none"
         raise InputError(
             f"`path` must be the path of a log, which is one file; {show_value(path)} is {what}.",
-            argument="path",
             file=os.fspath(path) if is_path else None,
         )
     chosen = format or log_format(path) or "jsonl"
@@ -500,7 +461,6 @@ def read_answers(
         known = ", ".join(log.forms)
         raise InputError(
             f"`form` of a log of the format {chosen!r} must be one of {known}; got {form!r}.",
-            argument="form",
         )
     with decoding("a log of answers", path), unchanged_file(path):
-        return _collected(_Reading(Path(path), log, values, given))
+        return _Reading(Path(path), log, values, given).collected()

@@ -41,7 +41,6 @@ def batches_of_stream(
         except (ValueError, TypeError) as error:  # Arrow's errors are of these kinds
             raise InputError(
                 f"`data` must be a frame, with columns; a {type(source).__name__} is none: {error}.",
-                argument="data",
             ) from error
     if names is None:
         request.require_names()
@@ -148,7 +147,6 @@ def coded_column(column: Any) -> Coded:
         raise InputError(
             "`by`: a group must be a plain value that Python has (dates of the years 1 to 9999); a "
             f"{column.type} is none: {show_value(str(error))}.",
-            argument="by",
             hint="Group by a part of it.",
         ) from error
 

@@ -262,7 +262,6 @@ def share_of_choice(value: Any, chosen: Any = None) -> float | None:
     if len(logs) < 2:
         raise InputError(
             f"`probability` must hold two log-probabilities or more; there are {len(logs)}.",
-            argument="probability",
         )
     best = max(logs)
     if best == -math.inf:

@@ -25,7 +25,6 @@ def sums_of(engine: str, source: Any, request: Request) -> Iterable[Sums]:
     if engine != "dask" and request.pos_label is not None:
         raise InputError(
             f"`pos_label` is not read on {engine}: compare with the event in an expression of its own.",
-            argument="pos_label",
         )
     if engine == "dask":
         return [_dask(source, request)]

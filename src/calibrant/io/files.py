@@ -201,7 +201,7 @@ def find_files(
     """
     given = list(source) if isinstance(source, list | tuple) else [source]
     if not given:
-        raise InputError("`data` must name at least one file; the list is empty.", argument="data")
+        raise InputError("`data` must name at least one file; the list is empty.")
     if all(isinstance(item, DataFile) for item in given):  # which were found before
         return given
     ours = os.path.abspath(besides) if isinstance(besides, str | os.PathLike) else None
@@ -229,7 +229,7 @@ def find_files(
         if not isinstance(separator, str) or len(separator) != 1 or separator in '"\n\r':
             raise invalid("sep", "be one character", separator)
         if kinds != ["csv"]:
-            raise InputError(f"`sep` is for CSV; these files are {kinds[0]}.", argument="sep")
+            raise InputError(f"`sep` is for CSV; these files are {kinds[0]}.")
     return [replace(file, separator=separator) for file in files]
 
 
@@ -259,7 +259,6 @@ def _find(pattern: str, ours: str | None) -> Iterator[tuple[Any, DataFile]]:
         raise InputError(
             f"`data` must name files that exist; {show_value(pattern)} matches "
             f"{'nothing but folders' if folders else 'nothing'}.",
-            argument="data",
             file=pattern,
             hint=f"Go on into them, such as with {inside!r}." if folders else _supported(),
         )

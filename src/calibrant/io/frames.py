@@ -163,7 +163,6 @@ def batches_of(source: Any, request: Request, *, is_batch: bool = False) -> Iter
         )
         raise InputError(
             f"`data` must be {what}, or an iterator over these; got a {type(source).__name__}.",
-            argument="data",
             hint=hint,
         )
 

@@ -85,7 +85,7 @@ def refuse_groups(by: Any) -> None:
     """Refuse `by` beside arrays or sketches, for verbs that know groups as columns alone."""
     if by is not None:
         hint = "Pass `data=` with both, or the array to `assess_by`, whose result `report` takes."
-        raise InputError("`by` names columns of `data`.", argument="by", hint=hint)
+        raise InputError("`by` names columns of `data`.", hint=hint)
 
 
 def sample_from(
@@ -116,7 +116,6 @@ def sample_from(
     if hasattr(y_true, "__len__") and not isinstance(y_true, str | tuple):
         raise InputError(
             f"`y_true` names a column, where `data` is given; got a {type(y_true).__name__}.",
-            argument="y_true",
         )
     known = ReadingOptions.__annotations__ | InputOptions.__annotations__
     for name in options.keys() - known.keys():

@@ -63,7 +63,6 @@ def require_two_labels(seen: Iterable[Any], event: Any, *, event_seen: bool) -> 
         raise invalid("pos_label", f"be one of the labels, such as {listed}", event)
     raise InputError(
         f"`y_true` must hold two classes; besides {show_value(event)} it has {listed}.",
-        argument="y_true",
         hint="For more than two classes, use `calibrant.confidence` with the class probabilities.",
     )
 
@@ -193,7 +192,6 @@ def class_matrix(
     if lists.dtype != object:
         raise InputError(
             f"`multiclass` needs a column per class, or lists; {show_value(name)} holds single numbers.",
-            argument="multiclass",
         )
     rows = [_as_numbers(row) for row in lists]
     sizes = Counter(row.size for row in rows if row is not None)
@@ -206,7 +204,6 @@ def class_matrix(
             raise InputError(
                 "`y_prob` must hold lists of class probabilities, all of one length; row "
                 f"{place} has {show_value(str(lists[place]))}.",
-                argument="y_prob",
                 row=place,
                 hint='To leave such rows out and count them, pass `on_invalid="drop"`.'
                 if sizes

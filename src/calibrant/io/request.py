@@ -236,7 +236,7 @@ def make_request(
         require_choice("multiclass", multiclass, tuple(CLASS_COLUMN))
         require_forms_of_classes(form, labels, pos_label)
     elif classes is not None:
-        raise InputError("`classes` needs `multiclass` beside it.", argument="classes")
+        raise InputError("`classes` needs `multiclass` beside it.")
     columns = {PROB: y_prob} if not several else {f"{PROB}_{k}": p for k, p in enumerate(probs)}
     columns[LABEL] = y_true
     if sample_weight is not None:
@@ -247,7 +247,6 @@ def make_request(
         if one is not other and not (isinstance(one, str) and one == name == other):
             raise InputError(
                 f"`cluster` must give each column a name of its own; `by` has {name!r} too.",
-                argument="cluster",
             )
     named = None
     if classes is not None:
@@ -392,6 +391,5 @@ def no_rows() -> InputError:
     """Error for a source without rows."""
     return InputError(
         "`data` must hold rows; the source has none.",
-        argument="data",
         hint="Check the path, and the condition that chose the rows.",
     )

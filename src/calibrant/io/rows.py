@@ -116,7 +116,6 @@ def read_rows(
             raise InputError(
                 "`y_prob` must have the same classes in the same order for every model; "
                 f"{name!r} has {show_value(widths[name])} and {first!r} has {show_value(widths[first])}.",
-                argument="y_prob",
             )
     found = named[first] if classes is None else classes
     others_of = {name: _joined(parts) for name, parts in groups.items()}
@@ -141,7 +140,7 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
     if len({part.dtype.kind in "biuf" for part in parts}) > 1:
         parts = [part.astype(object) for part in parts]
     if len({part.shape[1:] for part in parts}) > 1:
-        raise InputError("`y_prob` must hold lists of one length.", argument="y_prob")
+        raise InputError("`y_prob` must hold lists of one length.")
     return np.concatenate(parts)
 
 

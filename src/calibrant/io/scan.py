@@ -172,9 +172,7 @@ def scan(
     if threads is not None:
         require_count("threads", threads)
     if checkpoint is not None and request.named_labels:
-        raise InputError(
-            "`checkpoint` goes with labels 0 and 1, and with one event.", argument="checkpoint"
-        )
+        raise InputError("`checkpoint` goes with labels 0 and 1, and with one event.")
     source = _as_paths(data)
     if _is_path(source):
         files = find_files(source, besides=checkpoint, separator=sep)
@@ -281,7 +279,6 @@ def _scan_files(
             hint = f'Leave it out, or give a column of this name another, as in by={{"source": "{FILE}"}}.'
             raise InputError(
                 f"`by` must not name {FILE!r} beside `per_file`, whose groups have that name.",
-                argument="by",
                 hint=hint,
             )
         request = replace(request, groups={FILE: FILE_ALIAS, **request.groups})

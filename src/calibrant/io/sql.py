@@ -224,9 +224,7 @@ def query(
     by = _group_names(by)
     taken = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"} & {name.lower() for name in by}
     if taken:
-        raise InputError(
-            f"`by` must not name a column {taken.pop()}, as the result has its own.", argument="by"
-        )
+        raise InputError(f"`by` must not name a column {taken.pop()}, as the result has its own.")
     groups = {f"g{place}": spoken.quote(name) for place, name in enumerate(by)}
     columns = {
         "p": spoken.as_float(_operand(prob, spoken)),
@@ -333,7 +331,7 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
             columns[name] = _numbers(columns[name], name)
     nodes = np.unique(columns.pop("nodes"))
     if nodes.size == 0:
-        raise InputError("`result` must hold rows; the query found none.", argument="result")
+        raise InputError("`result` must hold rows; the query found none.")
     if nodes.size > 1:
         raise invalid("result", "be of one query, with one number of nodes", nodes.tolist())
     # A missing group is None, whatever it came through.
@@ -364,9 +362,7 @@ def _columns(result: Any) -> dict[str, Any]:
         return dict(result)
     if hasattr(result, "description") and hasattr(result, "fetchall"):  # a cursor
         if result.description is None:
-            raise InputError(
-                "`result` must be executed first; this cursor has none.", argument="result"
-            )
+            raise InputError("`result` must be executed first; this cursor has none.")
         names = [field[0] for field in result.description]
         with decoding("the result of a query"):
             rows = result.fetchall()
@@ -389,7 +385,6 @@ def _numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise InputError(
             f"`result` must not hold missing values; column {name!r} has {int(np.isnan(array).sum())}.",
-            argument="result",
         )
     return array
 
@@ -421,7 +416,6 @@ def piecewise_linear(
         raise InputError(
             "`x` must be a vector as long as `y`, of 2 numbers or more; their shapes are "
             f"{knots.shape} and {values.shape}.",
-            argument="x",
         )
     if not (
         np.all(np.isfinite(values)) and np.all(np.diff(knots) > 0) and np.isfinite(knots).all()

@@ -456,7 +456,6 @@ def require_weight(weights: NDArray[np.float64], rows: int) -> None:
         raise InputError(
             f"`sample_weight` must add up to {LEAST_TOTAL_WEIGHT:g} or more"
             f"{' in every group' if weights.size > 1 else ''}; the {rows} weights add up to {least:g}.",
-            argument="sample_weight",
             hint="Leave it out to give every row weight 1.",
         )
 
