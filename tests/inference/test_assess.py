@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assess
 from calibrant.inference.dependence import DependenceWarning, warn_of_repeated_rows
-from calibrant.inference.scores import brier_score, log_loss
+from calibrant.inference.scores import ProperScores
 
 
 def _rows(n: int, slope: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +64,7 @@ def test_a_sketch_gives_the_same_as_its_rows() -> None:
     rows, sketched = assess(y, p), assess(Sketch.from_arrays(y, p))
     # Positions are known to 2**-36 only.
     assert sketched.log_loss.value == pytest.approx(rows.log_loss.value, rel=1e-5)
-    assert replace(sketched, log_loss=rows.log_loss) == rows
+    assert (sketched, sketched.brier) == (rows, rows.brier)
 
 
 @pytest.mark.parametrize(
@@ -204,10 +203,10 @@ def test_where_no_event_was_seen_nothing_is_claimed() -> None:
 
 
 def test_scores_of_a_table() -> None:
-    table = Sketch.from_counts([0.2, 0.8], [10, 10], [5, 5])
-    assert brier_score(table).refinement == pytest.approx(0.25)
-    assert brier_score(table).calibration == pytest.approx(0.09)
-    assert log_loss(table).refinement == pytest.approx(np.log(2))
+    scores = ProperScores(Sketch.from_counts([0.2, 0.8], [10, 10], [5, 5]))
+    assert scores.brier.refinement == pytest.approx(0.25)
+    assert scores.brier.calibration == pytest.approx(0.09)
+    assert scores.log_loss.refinement == pytest.approx(np.log(2))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import calibrant as cal
 from calibrant.data.fill import mean_log_loss
 from calibrant.data.rows import as_rows
 from calibrant.data.sketch import Sketch
-from calibrant.inference.scores import log_loss
+from calibrant.inference.scores import ProperScores
 
 
 def _rows(kind: str, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
@@ -31,7 +31,7 @@ def _slow(y: np.ndarray, p: np.ndarray, weight: np.ndarray) -> float:
 def test_the_log_loss_of_the_rows_lies_between_the_bounds_of_their_sketch(kind, nodes) -> None:
     y, p = _rows(kind)
     exact = _slow(y, p, np.ones(y.size))
-    score = log_loss(Sketch.from_arrays(y, p, nodes=nodes))
+    score = ProperScores(Sketch.from_arrays(y, p, nodes=nodes)).log_loss
     assert score.value <= exact * (1 + 1e-9)
     assert exact <= (score.at_most or score.value) * (1 + 1e-4)
     assert score.value == pytest.approx(score.calibration + score.refinement)
@@ -41,9 +41,9 @@ def test_soft_outcomes_and_a_certain_miss() -> None:
     soft, p = np.array([0.2, 0.7]), np.array([0.3, 0.6])
     expected = -(soft * np.log(p) + (1 - soft) * np.log(1 - p)).mean()
     pairs = as_rows(soft, p, labels="soft")
-    assert log_loss(Sketch.from_rows(pairs), pairs).value == pytest.approx(expected)
+    assert ProperScores(Sketch.from_rows(pairs), pairs).log_loss.value == pytest.approx(expected)
     unweighted = Sketch.from_arrays([0, 1, 1], [0.2, 0.0, 0.9], sample_weight=[1.0, 0.0, 2.0])
-    assert log_loss(unweighted).value == pytest.approx(
+    assert ProperScores(unweighted).log_loss.value == pytest.approx(
         -(np.log(0.8) + 2 * np.log(0.9)) / 3, rel=1e-5
     )
     missed = [0, 1, 1], [0.2, 0.0, 0.9]

@@ -30,7 +30,7 @@ from calibrant.inference.direction import direction_of
 from calibrant.inference.observed_expected import observed_expected
 from calibrant.inference.profile import Profile, Sample, as_profile
 from calibrant.inference.residuals import ResidualGrid
-from calibrant.inference.scores import ClassScores, scores_of
+from calibrant.inference.scores import ClassScores, ProperScores
 from calibrant.io.from_data import sample_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.smooth_ece import smooth_ece_result
@@ -190,7 +190,6 @@ def assessed(
     high = max(test.upper_end(confidence, grid.error, value), result.value)
     rate = float(sketch.weights[:, 1].sum() / sketch.total_weight)
     direction = direction_of(sketch, grid, value, test, confidence)
-    scores = scores_of(sketch, pairs)
     assessment = Assessment(
         smooth_ece=result.value,
         interval=Interval(min(test.lower_end(confidence), result.value), high, confidence),
@@ -201,8 +200,7 @@ def assessed(
         direction=direction,
         mean_prediction=rate + direction.bias,
         event_rate=rate,
-        brier=scores[0],
-        log_loss=scores[1],
+        scores=ProperScores(sketch, pairs),
         n=sketch.n,
         dropped=sketch.dropped,
         clusters=None if clusters is None else clusters.number,

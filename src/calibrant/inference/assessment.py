@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from html import escape
 from textwrap import fill
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from calibrant.inference.calibration_test import Interval, NoiseFloor
 from calibrant.inference.direction import NO_DIRECTION, Direction
 from calibrant.inference.observed_expected import Ratio
 from calibrant.inference.profile import LINE, Profiled
-from calibrant.inference.scores import UNLIMITED, ClassScores, Score
+from calibrant.inference.scores import UNLIMITED, ClassScores, ProperScores, Score
 from calibrant.measures.result_record import frame_of, plain
 from calibrant.measures.smooth_ece import Certificate
 
@@ -75,8 +75,8 @@ class Assessment:
         Which way, and where.
     mean_prediction, event_rate : float
         Their difference is the bias.
-    brier, log_loss : Score
-        With skill, calibration and refinement parts.
+    scores : ProperScores
+        `brier` and `log_loss`, each a Score: with skill, calibration and refinement parts.
     n, dropped, clusters : int, mapping, int or None
         Rows, rows left out by reason, and clusters if rows are dependent.
     bandwidth, certificate, scale : float, Certificate, str
@@ -110,8 +110,7 @@ class Assessment:
     direction: Direction
     mean_prediction: float
     event_rate: float
-    brier: Score
-    log_loss: Score
+    scores: ProperScores = field(repr=False, compare=False)
     n: int
     dropped: Mapping[str, int]
     clusters: int | None
@@ -123,6 +122,16 @@ class Assessment:
     p_value_adjusted: float | None = None
     profile: Profiled | None = None
     classes: ClassScores | None = None
+
+    @property
+    def brier(self) -> Score:
+        """Mean of (f - y)², with its parts."""
+        return self.scores.brier
+
+    @property
+    def log_loss(self) -> Score:
+        """Mean of -log of the probability given to what happened, with its parts."""
+        return self.scores.log_loss
 
     @property
     def level(self) -> float:
@@ -311,7 +320,10 @@ class Assessment:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON; numbers that are not finite are None."""
-        values = {item.name: plain(getattr(self, item.name)) for item in fields(self)}
+        values: dict[str, Any] = {}
+        for item in fields(self):
+            shown = ("brier", "log_loss") if item.name == "scores" else (item.name,)
+            values |= {name: plain(getattr(self, name)) for name in shown}
         for name in ("profile", "classes"):
             if getattr(self, name) is None:
                 del values[name]

@@ -110,11 +110,13 @@ class _Linear(NamedTuple):
 
     def skews(self, k: int) -> Floats:
         """Skews of the statistics of a family, of proportional ones once."""
-        own = self.family == k
+        own = np.flatnonzero(self.family == k)
         shapes = self.functions[:, own] / np.sqrt(self.drawn[own] + 1e-300)
-        shapes = (shapes * np.sign(shapes[:1])).round(DIGITS)
-        _, first = np.unique(shapes, axis=1, return_index=True)
-        return np.asarray(self.skew[own][first])
+        shapes = (shapes * np.sign(shapes[:1])).round(DIGITS).T + 0.0  # without negative zeros
+        distinct: dict[bytes, int] = {}
+        for shape, statistic in zip(shapes, own.tolist(), strict=True):
+            distinct.setdefault(shape.tobytes(), statistic)
+        return self.skew[list(distinct.values())]
 
 
 class _Smooth(NamedTuple):
@@ -219,7 +221,7 @@ class CalibrationTest:
             largest[SMOOTH, -1] = -math.inf
         largest = largest.round(DIGITS)
         # Ranks of the draws among themselves give critical values, those with the sample its p-value.
-        ranks = _ranks(largest)
+        ranks, beaten = _ranks(largest), largest[:, :-1] <= largest[:, -1:]
         smallest = ranks.min(axis=0)
         p_value = float(np.mean(smallest <= smallest[-1]))
         for k in np.flatnonzero(ranks[:SMOOTH, -1] == 1).tolist():
@@ -231,7 +233,7 @@ class CalibrationTest:
             linear=linear,
             smooth=smooth,
             largest=np.sort(largest[:, :-1], axis=1),
-            smallest=np.sort(_ranks(largest[:, :-1]).min(axis=0)),
+            smallest=np.sort((ranks[:, :-1] - beaten).min(axis=0)),
         )
 
     def lower_end(self, confidence: float) -> float:
@@ -449,12 +451,15 @@ def _kernel(width: float, position: Floats) -> tuple[Floats, Floats]:
     """
     steps = math.ceil(2.0 / width)
     around = np.arange(-REACH, REACH + 1)
-    near = (position * steps).astype(np.int64)[:, None] + around
-    mesh = (np.unique(near.clip(0, steps - 1)) + 0.5) / steps
+    near = np.zeros(steps, dtype=np.bool_)
+    near[((position * steps).astype(np.int64)[:, None] + around).clip(0, steps - 1)] = True
+    mesh = (np.flatnonzero(near) + 0.5) / steps
     images = [position, -position, 2.0 - position]
     if width > 0.1:  # from further images nothing else comes
         images += [position - 2.0, position + 2.0, -2.0 - position, 4.0 - position]
     kernel = np.zeros((mesh.size, position.size))
     for image in images:
-        kernel += np.exp(-0.5 * ((mesh[:, None] - image) / width) ** 2)
+        deviation = (mesh[:, None] - image) / width
+        deviation *= -0.5 * deviation
+        kernel += np.exp(deviation, out=deviation)
     return mesh, kernel / (steps * width * math.sqrt(2.0 * math.pi))

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -105,67 +106,71 @@ class ClassScores:
         return cls(log_loss, brier, top.base_rate)
 
 
-def scores_of(sketch: Sketch, pairs: Rows | None = None) -> tuple[Score, Score]:
-    """Brier score and log loss, each split by one isotonic regression.
+class ProperScores:
+    """Brier score and log loss of a sample, each split by one isotonic regression.
 
-    The log loss is that of the rows, or bounds from a sketch: see `log_loss`. The isotonic part is never
-    negative, for any proper score (Dimitriadis, Gneiting and Jordan 2021).
+    The isotonic part is never negative, for any proper score (Dimitriadis, Gneiting and Jordan 2021).
+
+    A sketch holds the mean prediction of each cell and outcome, which gives the Brier score to the width of
+    a cell squared, and bounds of the log loss. -log is convex, so its mean is least where all rows of a cell
+    sit at their mean, and most where they sit at its two ends: a bound that matters only where something
+    came that was called nearly impossible, and is infinite where rows of the first cell may predict 0.
+
+    The split is computed when it is first asked for: diagrams and tables of many groups show none of it.
+
+    Examples
+    --------
+    >>> scores = ProperScores(Sketch.from_counts([0.25, 0.75], [4, 4], [1, 3]))
+    >>> scores.brier
+    Score(value=0.1875, calibration=0.0, refinement=0.1875, skill=0.25)
+    >>> round(scores.log_loss.value, 4), scores.log_loss.at_most
+    (0.5623, None)
     """
-    f = cell_predictions(sketch, by_label=True)
-    whole = sketch.weights / sketch.total_weight
-    used = over_outcomes(whole) > 0
-    weights, mass = whole[used], over_outcomes(whole[used])
-    regression = pooled(weights[:, 1] / mass, mass)
-    rate = np.stack([1.0 - regression, regression], axis=1)
-    negative, positive = weights.sum(axis=0).tolist()
-    certain = not (negative > 0.0 and positive > 0.0)  # rounding's remains are no uncertainty
-    uncertain = math.nan if certain else negative * positive
-    entropy = (
-        math.nan if certain else -positive * math.log(positive) - negative * math.log(negative)
-    )
-    least, most = (
-        (mean_log_loss(pairs),) * 2 if pairs is not None else _log_loss_of_cells(sketch, f)
-    )
-    squares = float((weights * (f[used] - np.arange(2.0)) ** 2).sum())
-    brier = _split(squares, float((weights * (1.0 - rate) ** 2).sum()), uncertain)
-    loss = _split(least, float((weights * _surprisal(rate, weights)).sum()), entropy)
-    if most > least * (1.0 + _EXACT):
-        loss = replace(loss, at_most=min(most, UNLIMITED))
-    return brier, loss
+
+    def __init__(self, sketch: Sketch, pairs: Rows | None = None) -> None:
+        self._sketch = sketch
+        # At once, as the arrays of rows may change later.
+        self._loss_of_rows = None if pairs is None else mean_log_loss(pairs)
+
+    @property
+    def brier(self) -> Score:
+        """Mean of (f - y)²."""
+        return self._both[0]
+
+    @property
+    def log_loss(self) -> Score:
+        """Mean of -log of the probability given to what happened; of a sketch, its bounds."""
+        return self._both[1]
+
+    @cached_property
+    def _both(self) -> tuple[Score, Score]:
+        sketch = self._sketch
+        f = cell_predictions(sketch, by_label=True)
+        whole = sketch.weights / sketch.total_weight
+        used = over_outcomes(whole) > 0
+        weights, mass = whole[used], over_outcomes(whole[used])
+        regression = pooled(weights[:, 1] / mass, mass)
+        rate = np.stack([1.0 - regression, regression], axis=1)
+        negative, positive = weights.sum(axis=0).tolist()
+        uncertain = entropy = math.nan
+        if negative > 0.0 and positive > 0.0:  # rounding's remains are no uncertainty
+            uncertain = negative * positive
+            entropy = -positive * math.log(positive) - negative * math.log(negative)
+        squares = float((weights * (f[used] - np.arange(2.0)) ** 2).sum())
+        brier = _split(squares, float((weights * (1.0 - rate) ** 2).sum()), uncertain)
+        least = most = self._loss_of_rows
+        if least is None or most is None:
+            least, most = _log_loss_of_cells(sketch, f)
+        loss = _split(least, float((weights * _surprisal(rate, weights)).sum()), entropy)
+        if most > least * (1.0 + _EXACT):
+            loss = replace(loss, at_most=min(most, UNLIMITED))
+        return brier, loss
 
 
 def _split(value: float, refinement: float, of_rate: float) -> Score:
     if abs(value - refinement) < 1e-12:
         refinement = value
     return Score(value, value - refinement, refinement, 1.0 - value / of_rate)
-
-
-def brier_score(sketch: Sketch) -> Score:
-    """Mean of (f - y)², to the width of a cell squared.
-
-    Examples
-    --------
-    >>> brier_score(Sketch.from_counts([0.25, 0.75], [4, 4], [1, 3]))
-    Score(value=0.1875, calibration=0.0, refinement=0.1875, skill=0.25)
-    """
-    return scores_of(sketch)[0]
-
-
-def log_loss(sketch: Sketch, pairs: Rows | None = None) -> Score:
-    """Mean of -log of the probability given to what happened: that of the rows, or bounds from a sketch.
-
-    A sketch holds the mean prediction of each cell and outcome. -log is convex, so the mean of -log p is
-    least where all rows of a cell sit at their mean, and most where they sit at its two ends: a bound
-    that matters only where something came that was called nearly impossible, and is infinite where rows
-    of the first cell may predict 0.
-
-    Examples
-    --------
-    >>> score = log_loss(Sketch.from_counts([0.25, 0.75], [4, 4], [1, 3]))
-    >>> round(score.value, 4), round(score.calibration, 4), score.at_most
-    (0.5623, 0.0, None)
-    """
-    return scores_of(sketch, pairs)[1]
 
 
 def _log_loss_of_cells(sketch: Sketch, predictions: Floats) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from calibrant.inference.assessment import Assessment
 from calibrant.inference.compare import Comparison
 from calibrant.inference.find_groups import FoundGroups
 from calibrant.inference.groups import GroupAssessments
-from calibrant.inference.scores import brier_score, log_loss
+from calibrant.inference.scores import ProperScores
 from calibrant.io.progress import Progress
 from calibrant.measures.catalogue import Measured, measure_all
 from calibrant.measures.result_record import plain
@@ -129,8 +129,9 @@ def recalibration_of(
     mapped, left_alone = found
     diagram = reliability_diagram(mapped, confidence=one.confidence, bands=one.clusters is None)
     before = Scores(one.smooth_ece, one.brier.value, one.log_loss.value)
-    after = (brier_score(mapped).value, log_loss(mapped).value)
-    return Recalibration(before, Scores(diagram.smooth_ece.value, *after), diagram, left_alone)
+    scores = ProperScores(mapped)
+    after = Scores(diagram.smooth_ece.value, scores.brier.value, scores.log_loss.value)
+    return Recalibration(before, after, diagram, left_alone)
 
 
 @dataclass(frozen=True, eq=False)
