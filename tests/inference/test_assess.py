@@ -17,7 +17,7 @@ from calibrant.data.rows import as_rows
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assess
-from calibrant.inference.dependence import DependenceWarning, warn_of_repeated_rows
+from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.scores import ProperScores
 
 
@@ -277,13 +277,6 @@ def test_forecasts_that_repeat_by_nature_are_not(values: object, power: float) -
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warn_of_repeated_rows(as_rows(rng.random(n) < p**power, p), stacklevel=2)
-
-
-def test_repeated_rare_events_are_told_by_their_digits() -> None:
-    p = np.random.default_rng(0).uniform(0.002, 0.01, 300)
-    with pytest.warns(DependenceWarning) as warned:
-        assess(np.zeros(1500, int), np.repeat(p, 5))
-    assert "5.0 times" in str(warned[0].message)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from calibrant.inference.calibration_test import Interval, NoiseFloor
 from calibrant.inference.direction import NO_DIRECTION, Direction
 from calibrant.inference.observed_expected import Ratio
 from calibrant.inference.profile import LINE, Profiled
-from calibrant.inference.scores import UNLIMITED, ClassScores, ProperScores, Score
+from calibrant.inference.scores import ClassScores, ProperScores, Score
 from calibrant.measures.result_record import frame_of, plain
 from calibrant.measures.smooth_ece import Certificate
 
@@ -249,11 +249,6 @@ class Assessment:
                 else decimals(score.skill, places=3)
             )
             rows += [(name, f"{decimals(score.value)} = {parts}"), ("  skill", skill)]
-            if score.at_most is not None and decimals(score.at_most) != decimals(score.value):
-                most = f"up to {decimals(score.at_most)}"
-                rows.append(
-                    ("  of the rows", most if score.at_most < UNLIMITED else "no upper limit")
-                )
         size = f"{self.n:,}"
         if self.clusters is not None:
             size += f" in {self.clusters:,} clusters"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -22,11 +21,6 @@ from calibrant.measures._chains import pooled
 
 Floats = NDArray[np.float64]
 
-_EXACT = 1e-4
-"""Bounds that are closer than this, in proportion, are one number in all digits that are shown."""
-UNLIMITED = sys.float_info.max
-"""JSON has no infinity."""
-
 
 @dataclass(frozen=True)
 class Score:
@@ -42,17 +36,12 @@ class Score:
         What is left after that map.
     skill : float
         1 - value / (loss of always predicting the event rate); NaN where only one outcome occurs.
-    at_most : float or None
-        Where the rows themselves are not known, as for the log loss of a sketch that was read from a file,
-        `value` is the least that they can have, and this the most: the largest float if a prediction may be
-        certain and wrong. None where the value is theirs.
     """
 
     value: float
     calibration: float
     refinement: float
     skill: float
-    at_most: float | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -111,10 +100,9 @@ class ProperScores:
 
     The isotonic part is never negative, for any proper score (Dimitriadis, Gneiting and Jordan 2021).
 
-    A sketch holds the mean prediction of each cell and outcome, which gives the Brier score to the width of
-    a cell squared, and bounds of the log loss. -log is convex, so its mean is least where all rows of a cell
-    sit at their mean, and most where they sit at its two ends: a bound that matters only where something
-    came that was called nearly impossible, and is infinite where rows of the first cell may predict 0.
+    Rows of a sketch count as if they sat at the mean of their cell and outcome. That gives the Brier score to
+    the width of a cell squared. Of the log loss it is the least that they can have, as -log is convex: below
+    that of the rows where something came that was called nearly impossible.
 
     The split is computed when it is first asked for: diagrams and tables of many groups show none of it.
 
@@ -123,8 +111,8 @@ class ProperScores:
     >>> scores = ProperScores(Sketch.from_counts([0.25, 0.75], [4, 4], [1, 3]))
     >>> scores.brier
     Score(value=0.1875, calibration=0.0, refinement=0.1875, skill=0.25)
-    >>> round(scores.log_loss.value, 4), scores.log_loss.at_most
-    (0.5623, None)
+    >>> round(scores.log_loss.value, 4)
+    0.5623
     """
 
     def __init__(self, sketch: Sketch, pairs: Rows | None = None) -> None:
@@ -139,7 +127,7 @@ class ProperScores:
 
     @property
     def log_loss(self) -> Score:
-        """Mean of -log of the probability given to what happened; of a sketch, its bounds."""
+        """Mean of -log of the probability given to what happened."""
         return self._both[1]
 
     @cached_property
@@ -158,12 +146,11 @@ class ProperScores:
             entropy = -positive * math.log(positive) - negative * math.log(negative)
         squares = float((weights * (f[used] - np.arange(2.0)) ** 2).sum())
         brier = _split(squares, float((weights * (1.0 - rate) ** 2).sum()), uncertain)
-        least = most = self._loss_of_rows
-        if least is None or most is None:
-            least, most = _log_loss_of_cells(sketch, f)
-        loss = _split(least, float((weights * _surprisal(rate, weights)).sum()), entropy)
-        if most > least * (1.0 + _EXACT):
-            loss = replace(loss, at_most=min(most, UNLIMITED))
+        mean_loss = self._loss_of_rows
+        if mean_loss is None:
+            given = np.stack([1.0 - f[used, 0], f[used, 1]], axis=1)
+            mean_loss = float((weights * _surprisal(given, weights)).sum())
+        loss = _split(mean_loss, float((weights * _surprisal(rate, weights)).sum()), entropy)
         return brier, loss
 
 
@@ -171,32 +158,6 @@ def _split(value: float, refinement: float, of_rate: float) -> Score:
     if abs(value - refinement) < 1e-12:
         refinement = value
     return Score(value, value - refinement, refinement, 1.0 - value / of_rate)
-
-
-def _log_loss_of_cells(sketch: Sketch, predictions: Floats) -> tuple[float, float]:
-    """The least and the most that the rows can have: all at the mean of their cell, or at its two ends.
-
-    One row alone sits at the mean.
-    """
-    weights, cells = sketch.weights, sketch.cells
-    ends = sketch.scale.prediction(np.stack([cells, cells + 1], axis=1) / sketch.nodes)
-    low, high = np.hsplit(np.clip(ends, 0.0, 1.0), 2)
-    inside, width = np.clip(predictions, low, high), high - low
-    right = np.where(width > 0.0, (inside - low) / np.maximum(width, 1e-300), 1.0)
-    several = np.where(sketch.counts > 1, weights, 0.0)
-    parts = (
-        (predictions, weights),
-        (inside, weights - several),
-        (np.repeat(low, 2, axis=1), several * (1.0 - right)),
-        (np.repeat(high, 2, axis=1), several * right),
-    )
-    least, *most = (float((part * _surprisal(_of_outcome(f), part)).sum()) for f, part in parts)
-    return least / sketch.total_weight, max(least, sum(most)) / sketch.total_weight
-
-
-def _of_outcome(f: Floats) -> Floats:
-    """Probability given to each outcome, from that of the event [m, 2]."""
-    return np.stack([1.0 - f[:, 0], f[:, 1]], axis=1)
 
 
 def _surprisal(chance: Floats, weights: Floats) -> Floats:
