@@ -41,6 +41,8 @@ def test_a_check_names_the_nearest_choice_and_the_percentage() -> None:
         CHECKS["choice"]("smoth")
     with pytest.raises(cal.InputError, match=r"Pass 0.95 for 95%"):
         CHECKS["confidence"](95)
+    with pytest.warns(cal.errors.CalibrantWarning, match=r"pass `confidence=0.95`"):
+        CHECKS["confidence"](0.05)
     assert CHECKS["number"](np.float32(0.5)) == 0.5
     assert CHECKS["count"](np.int64(15)) == 15
 

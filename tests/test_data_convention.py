@@ -68,6 +68,17 @@ def test_groups_clusters_and_models_are_columns(frame):
     assert named["root"].smooth_ece == cal.assess(data=frame, y_true="y", y_prob="q").smooth_ece
 
 
+def test_small_tools_take_data_too(frame):
+    y, p, w, age = frame["y"], frame["p"], frame["w"], frame["q"]
+    columns = {"data": frame, "y_true": "y", "y_prob": "p", "sample_weight": "w"}
+    for tool in (cal.measures.corp_decomposition, cal.measures.murphy):
+        named, own = tool(**columns), tool(y, p, sample_weight=w)
+        found = [getattr(one, "miscalibration", 0.0) for one in (named, own)]
+        assert np.max(found[0]) == pytest.approx(np.max(found[1]), abs=1e-4)
+    found = cal.bias_by("q", **columns)
+    assert found.to_dict() == cal.bias_by(age, y, p, sample_weight=w).to_dict()
+
+
 def test_a_monitor_and_the_choice_of_a_map_take_data_too(frame):
     watch, same = cal.Monitor(), cal.Monitor()
     watch.update(data=frame, y_true="y", y_prob="p")

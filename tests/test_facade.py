@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -217,6 +218,13 @@ def test_predictions_that_rank_backwards_and_one_outcome_are_said_in_words():
     backwards = calibrant.assess(Y, 1.0 - P)
     assert "are labels flipped?" in backwards.verdict
     assert backwards.direction.auc == pytest.approx(roc_auc_score(Y, 1.0 - P))
+    for several in (
+        calibrant.assess_by(Y, {"good": P, "bad": 1.0 - P}).summary,
+        calibrant.compare(Y, {"good": P, "bad": 1.0 - P}).verdict,
+    ):
+        assert re.search(
+            r"redictions (rank backwards in bad|of bad rank backwards): are lab", several
+        )
     assert not calibrant.assess(Y, P).direction.backwards
     assert "all outcomes are 1" in calibrant.assess(np.ones(N), P).verdict
 

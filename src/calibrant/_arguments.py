@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import InputError, invalid, show_value
+from calibrant.errors import CalibrantWarning, InputError, invalid, show_value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,7 +108,12 @@ def require_share(argument: str, value: Any) -> float:
 def require_confidence(confidence: Any) -> float:
     """`confidence` as a float, if it lies between .0001 and .9999."""
     least, most, hint = 1.0 - LARGEST_CONFIDENCE, LARGEST_CONFIDENCE, _of_percent(confidence)
-    return require_number("confidence", confidence, least, most, hint=hint)
+    level = require_number("confidence", confidence, least, most, hint=hint)
+    if level < 0.5:
+        message = f"`confidence` is {level:g}: intervals are wrong more often than right. "
+        message += f"For alpha = {level:g}, pass `confidence={1.0 - level:g}`."
+        warnings.warn(CalibrantWarning(message), stacklevel=3)
+    return level
 
 
 def _of_percent(value: Any) -> str | None:

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from tests.refusals import ANYTHING, refused
 
-from calibrant import InputError, Sketch, smooth_ece, smooth_ece_result
+from calibrant import InputError, Sketch, scan, smooth_ece, smooth_ece_result
 from calibrant.data.rows import as_rows
 from calibrant.data.sketches import from_table
 from calibrant.errors import CalibrantWarning, TooFewRows
@@ -269,10 +269,23 @@ def test_text_among_numbers_can_be_dropped():
         smooth_ece([0, 1], ["high", "low"], on_invalid="drop")
 
 
+@pytest.mark.parametrize("labels", [["yes"] * 3, ["yes", "no", "no"]])
+def test_an_event_in_another_case_is_no_other_label(labels):
+    for act in (
+        smooth_ece,
+        lambda y, p, **how: scan({"y": y, "p": p}, y_true="y", y_prob="p", **how),
+    ):
+        with refused("pos_label", holds='Did you mean "yes"?'):
+            act(labels, [0.1, 0.8, 0.4], pos_label="Yes")
+    assert smooth_ece(["no"] * 3, [0.1, 0.8, 0.4], pos_label="Yes") > 0
+
+
 def test_percentages_that_look_like_fractions_are_warned_of():
-    with pytest.warns(CalibrantWarning) as warned:
-        smooth_ece(Y, P, percent=True)
-    assert "`percent=True`" in str(warned[0].message)
+    for form in ("percent", "from_logits"):
+        with pytest.warns(CalibrantWarning, match=f"`{form}=True`"):
+            smooth_ece(Y, P, **{form: True})
+        with pytest.warns(CalibrantWarning, match=f"`{form}=True`"):
+            scan({"y": Y, "p": P}, y_true="y", y_prob="p", **{form: True})
     assert smooth_ece(Y, 100 * np.array(P), percent=True) == pytest.approx(
         smooth_ece(Y, P), abs=1e-12
     )

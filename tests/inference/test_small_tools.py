@@ -17,6 +17,8 @@ def test_sizes_of_riley():
     """Riley et al. 2021, and pmvalsampsize 0.1 (whose slope rests on a simulated sample of its own)."""
     assert validation_size(0.018, se_log_oe=0.051).rows == 20975
     log_odds = np.random.default_rng(0).normal(-5, 2.5, 1_000_000)
+    with refused("c_statistic", holds="did you mean 0.8?"):
+        validation_size(0.018, c_statistic=0.2)
     found = validation_size(0.018, log_odds=log_odds, c_statistic=0.8, se_log_oe=0.2456)
     assert (found.observed_expected, found.c_statistic) == (905, 4252)
     assert found.slope == pytest.approx(4544, rel=0.01)

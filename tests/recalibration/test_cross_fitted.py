@@ -79,15 +79,22 @@ def test_classes_are_summed_over_columns():
     matrix = rng.dirichlet([1, 1, 1], 400)
     y = np.array([rng.choice(3, p=row) for row in matrix])
     assert abs(cross_fitted_error(y, matrix).value) < 0.1
-    for labels in (y + 1, np.array(["a", "b", "c"])[y]):
-        with refused("y_true", holds="place of a column"):
+    names = np.array(["a", "b", "c"])
+    for labels in (y + 1, names[y]):
+        with refused("y_true"):
             cross_fitted_error(labels, matrix)
+    one = cross_fitted_error(y, matrix)
+    assert cross_fitted_error(names[y], matrix, classes=names.tolist()) == one
+    columns = {"y": names[y], **dict(zip(names, matrix.T, strict=True))}
+    assert cross_fitted_error("y", list(names), data=columns, multiclass="confidence") == one
 
 
 def test_clusters_name_all_rows_also_those_that_are_dropped():
     y, p = over_confident(300)
     holed = np.where(np.arange(300) < 3, np.nan, p)
     one = cross_fitted_error(y, holed, on_invalid="drop", cluster=np.arange(300))
+    columns = {"y": y, "p": holed, "who": np.arange(300)}
+    assert one == cross_fitted_error("y", "p", data=columns, cluster="who", on_invalid="drop")
     assert one.value == cross_fitted_error(y[3:], p[3:], cluster=np.arange(297)).value
 
 

@@ -29,6 +29,7 @@ from calibrant.recalibration import (
     StructuredScaling,
     TemperatureScaling,
     VectorScaling,
+    evaluate,
     make_map,
     map_names,
 )
@@ -215,8 +216,9 @@ def test_hints_name_what_a_map_takes():
         fitted(GroupRecalibrator)[0].transform(np.column_stack([100 * P, LABELS, P]))
     with refused("y_prob", holds="convert them to probabilities first"):
         GroupRecalibrator().fit(np.column_stack([100 * P, LABELS]), Y)
-    with refused("y_prob", holds="make the map with `from_logits=False`"):
-        TemperatureScaling().fit(PROBS, LABELS)
+    for act in (TemperatureScaling().fit, lambda p, y: evaluate(TemperatureScaling(), y, p, cv=3)):
+        with refused("y_prob", holds="make the map with `from_logits=False`"):
+            act(PROBS, LABELS)
 
 
 def fitted_classes():
@@ -249,6 +251,37 @@ def test_a_column_or_frame_comes_back_as_one():
         assert made.transform(given).index.tolist() == index
     repeated = named.set_axis(["a", "a", "b"], axis=1)
     assert TemperatureScaling(False).fit(PROBS, LABELS).transform(repeated).index.tolist() == index
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_set_output_chooses_frames(library):
+    name = library.__name__
+    named = pd.DataFrame(PROBS, columns=list("abc"), index=np.arange(400) + 7)
+    platt, scaling = PlattRecalibrator(), TemperatureScaling(False)
+    for made, given, y, columns in (
+        (platt, P, Y, ["x0"]),
+        (platt, pd.Series(P, name="p"), Y, ["p"]),
+        (scaling, PROBS, LABELS, ["x0", "x1", "x2"]),
+        (scaling, named, LABELS, ["a", "b", "c"]),
+    ):
+        plain = made.fit(given, y).mapped(given)
+        assert type(plain) is np.ndarray
+        frame = clone(made).set_output(transform=name).fit(given, y).transform(given)
+        assert type(frame) is library.DataFrame
+        assert list(frame.columns) == columns
+        np.testing.assert_array_equal(frame.to_numpy().reshape(plain.shape), plain)
+        if library is pd and isinstance(given, pd.DataFrame):
+            assert frame.index.equals(given.index)
+    pipe = make_pipeline(MaxAbsScaler(), PlattRecalibrator()).set_output(transform=name)
+    assert type(pipe.fit(P[:, None], Y).transform(P[:, None])) is library.DataFrame
+    chosen = PlattRecalibrator().set_output(transform=name)
+    assert repr(evaluate(chosen, Y, P, cv=3)) == repr(evaluate(PlattRecalibrator(), Y, P, cv=3))
+    assert repr(evaluate(chosen.fit(P, Y), Y, P)) == repr(
+        evaluate(PlattRecalibrator().fit(P, Y), Y, P)
+    )
+    assert type(chosen.set_output(transform="default").transform(P)) is np.ndarray
+    with refused("transform"):
+        chosen.set_output(transform="arrow")
 
 
 def test_names_of_columns_for_a_pipeline():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Never, NoReturn, TypedDict, get_args
@@ -17,7 +17,7 @@ from typing import Any, Literal, Never, NoReturn, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice, require_flag
+from calibrant._arguments import nearest, require_choice, require_flag
 from calibrant.data.arrays import as_column, is_missing, require_numbers, same_length
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, invalid, show_value
 
@@ -43,6 +43,8 @@ before the outcome was known. Files of sketches hold places in this tuple, so a 
 
 LARGEST_WEIGHT, LEAST_TOTAL_WEIGHT = 1e100, 1e-100
 """Between these, no sum of weights, of their squares or of weighted offsets leaves the floats."""
+LOGITS_0_TO_1 = 0.4999, 0.7311
+"""Probabilities of logits between 0 and 1, and a little beyond, for cells of a sketch."""
 DROP = 'To leave such rows out and count them, pass `on_invalid="drop"`.'
 _FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 _BYTES = frozenset(map(np.dtype, ("bool", "int8")))
@@ -471,17 +473,28 @@ def as_rows(
     if pos_label is not None:
         _require_known_class(rows)
     rows = rows.without_invalid() if on_invalid == "drop" else rows
-    if percent and not np.any(rows.columns[0] > 0.01):
-        warn_of_fractions(stacklevel=3)
+    warn_of_form(form, lambda: rows.columns[0], stacklevel=3)
     return rows
 
 
-def warn_of_fractions(*, stacklevel: int) -> None:
-    """Warn of predictions that are said to be percentages, none of them above one."""
-    message = (
-        "No prediction is above 1, so as percentages all of them are below 1%. If they are "
-        "probabilities, leave out `percent=True`."
-    )
+def warn_of_form(form: Form, read: Callable[[], Floats], *, stacklevel: int) -> None:
+    """Warn of percentages none of which is above 1, and of logits that all lie between 0 and 1."""
+    if form not in ("percent", "logit"):
+        return
+    p = read()
+    low, high = p.min(initial=1.0), p.max(initial=0.0)
+    if form == "percent" and high <= 0.01:
+        message = (
+            "No prediction is above 1, so as percentages all of them are below 1%. If they are "
+            "probabilities, leave out `percent=True`."
+        )
+    elif form == "logit" and LOGITS_0_TO_1[0] <= low < high <= LOGITS_0_TO_1[1]:
+        message = (
+            "All predictions lie between 0 and 1, so as logits they are probabilities from 0.5 to 0.73. If "
+            "they are probabilities already, leave out `from_logits=True`."
+        )
+    else:
+        return
     warnings.warn(CalibrantWarning(message), stacklevel=stacklevel + 1)
 
 
@@ -580,15 +593,24 @@ def require_label(labels: str, pos_label: Any) -> None:
 
 def _require_known_class(rows: Rows) -> None:
     """Refuse an event that never occurs, but where all rows are of one other class."""
-    if np.any(rows.raw_label == rows.pos_label):
-        return
-    label = rows.raw_label[~is_missing(rows.raw_label)]
-    distinct = set(label.tolist()) if label.dtype.kind == "O" else np.unique(label)
-    if len(distinct) > 1:
-        listed = ", ".join(sorted(map(show_value, distinct))[:5])
-        seen = show_value(rows.pos_label)
-        message = f"`pos_label` must be one of the labels; {seen} is not among {listed}."
-        raise InputError(message, argument="pos_label")
+    if not np.any(rows.raw_label == rows.pos_label):
+        label = rows.raw_label[~is_missing(rows.raw_label)]
+        distinct = set(label.tolist()) if label.dtype.kind == "O" else np.unique(label).tolist()
+        refuse_event(rows.pos_label, distinct)
+
+
+def refuse_event(event: Any, labels: Collection[Any]) -> None:
+    """Refuse an event that is none of several labels, or that is written as one but for its case."""
+    texts = [label for label in labels if isinstance(label, str)]
+    written = str(event).strip().casefold()
+    same = [text for text in texts if text.strip().casefold() == written]
+    if same or len(labels) > 1:
+        listed = ", ".join(sorted(map(show_value, labels))[:5])
+        message = (
+            f"`pos_label` must be one of the labels; {show_value(event)} is not among {listed}."
+        )
+        hint = f'Did you mean "{same[0]}"?' if same else nearest(event, texts)
+        raise InputError(message, argument="pos_label", hint=hint)
 
 
 def has_classes(y_prob: Any, multiclass: Classes | None, classes: Any = None) -> bool:

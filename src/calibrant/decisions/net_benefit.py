@@ -327,7 +327,7 @@ def _curve(
     for fold, learned in enumerate(maps):
         own = split.fold == fold
         if own.any():
-            chance[own] = learned.transform(split.p[own])
+            chance[own] = learned.mapped(split.p[own])
     raw = np.searchsorted(at, split.p, side="right")
     after = np.searchsorted(at, chance, side="right") if maps else raw
     kinds, place = np.unique(raw * (count + 1) + after, return_inverse=True)

@@ -77,9 +77,10 @@ class FeatureBias(Record):
 
 def bias_by(
     feature: Any,
-    y_true: Any,
-    y_prob: Any,
+    y_true: Any = None,
+    y_prob: Any = None,
     *,
+    data: Any = None,
     name: str | None = None,
     n_bins: int = 10,
     confidence: float = CONFIDENCE,
@@ -93,6 +94,8 @@ def bias_by(
         Numbers, which are cut at quantiles, or categories; missing values make a bin of their own.
     y_true, y_prob : array
         Outcomes and predicted probabilities.
+    data : frame or mapping, optional
+        Table of columns, which `feature`, `y_true`, `y_prob` and `sample_weight` then name.
     name : str, optional
         Of the feature; by default its own, or "feature".
     n_bins : int
@@ -119,10 +122,18 @@ def bias_by(
     """
     require_confidence(confidence)
     require_count("n_bins", n_bins, most=MOST_BINS)
+    label = str(getattr(feature, "name", None) or "feature") if name is None else name
+    if data is not None:
+        label = feature if isinstance(feature, str) and name is None else label
+        feature, y_true, y_prob = (
+            categories(value, argument, data)
+            for argument, value in (("feature", feature), ("y_true", y_true), ("y_prob", y_prob))
+        )
+        if isinstance(options.get("sample_weight"), str):
+            options["sample_weight"] = categories(options["sample_weight"], "sample_weight", data)
     require_same_index(y_true=y_true, y_prob=y_prob, feature=feature)
     rows = as_rows(y_true, y_prob, **options)
     values = row_values(categories(feature, "feature"), rows, "feature")
-    label = str(getattr(feature, "name", None) or "feature") if name is None else name
     if not isinstance(label, str):
         raise invalid("name", "be a text", name)
     cells = Cells.of(values, n_bins, MOST_CATEGORIES)

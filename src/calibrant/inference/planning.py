@@ -305,7 +305,9 @@ def validation_size(
     if log_odds is not None:
         slope = _rows_for_slope(numbers(log_odds, "log_odds"), se_slope)
     if c_statistic is not None:
-        require_share("c_statistic", c_statistic)
+        if require_share("c_statistic", c_statistic) < 0.5:
+            hint = f"Below 0.5 predictions rank backwards; did you mean {1.0 - c_statistic:g}?"
+            raise invalid("c_statistic", "be 0.5 or more", c_statistic, hint)
         c_rows = _rows_for_c(prevalence, c_statistic, se_c)
     at_threshold = {"sensitivity": sensitivity, "specificity": specificity, "threshold": threshold}
     missing = [name for name, share in at_threshold.items() if share is None]

@@ -174,8 +174,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             return np.ones((len(self.estimator_.predict(X)), 1))
         probs = self._linked(_predictions(self.estimator_, X))
         if self.classes_.size > 2:
-            return np.asarray(self.recalibrator_.transform(probs))
-        events = self.recalibrator_.transform(np.clip(probs[:, 1], 0.0, 1.0))
+            return np.asarray(self.recalibrator_.mapped(probs))
+        events = self.recalibrator_.mapped(np.clip(probs[:, 1], 0.0, 1.0))
         return np.stack([1.0 - events, events], axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from calibrant.data.arrays import SEVERAL_MODELS
+from calibrant.data.points import Points, as_points
 from calibrant.data.rows import (
     InputOptions,
     refuse_keyword,
@@ -131,6 +132,14 @@ def sample_from(
         found = from_data(y_true, y_prob, data, options, by=by, cluster=cluster, scale=scale)
         return found, None, cluster, {}
     return _rows_from(data, y_true, y_prob, dict(options), cluster)
+
+
+def points_from(y_true: Any, y_prob: Any, data: Any, options: ReadingOptions) -> Points:
+    """Points of arrays, a Sketch or Points, or of the columns of `data` that the arguments name."""
+    reading: InputOptions = options
+    if data is not None:
+        y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options)
+    return as_points(y_true, y_prob, **reading)
 
 
 def _rows_from(

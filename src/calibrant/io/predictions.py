@@ -20,6 +20,7 @@ from calibrant.data.classes import (
     ClassProbabilities,
     as_class_probabilities,
 )
+from calibrant.data.rows import refuse_event
 from calibrant.errors import InputError, invalid, show_value
 from calibrant.io.batches import LOOP_LABELS, Batch
 from calibrant.io.request import Request
@@ -56,11 +57,11 @@ def labels_of(label: NDArray[Any]) -> list[Any]:
 def require_two_labels(seen: Iterable[Any], event: Any, *, event_seen: bool) -> None:
     """Refuse a third class, and an event that is not among several labels."""
     others = [label for label in seen if not _same(label, event)]
+    if not event_seen:
+        refuse_event(event, others)
     if len(others) < 2:
         return
     listed = ", ".join(map(show_value, others[:5]))
-    if not event_seen:
-        raise invalid("pos_label", f"be one of the labels, such as {listed}", event)
     raise InputError(
         f"`y_true` must hold two classes; besides {show_value(event)} it has {listed}.",
         hint="For more than two classes, use `calibrant.confidence` with the class probabilities.",

@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import Any, Unpack, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant._arguments import require_count
 from calibrant.data.cell_sums import DEFAULT_NODES
@@ -26,7 +27,7 @@ from calibrant.data.rows import (
     as_form,
     refuse_keyword,
     require_forms_of_classes,
-    warn_of_fractions,
+    warn_of_form,
 )
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
@@ -183,8 +184,8 @@ def scan(
             if value is not None and value is not False:
                 raise InputError(f"`{name}` is for files.", argument=name, hint="Leave it out.")
         result = _scan_table(source, request)
-    if reading.get("percent"):
-        _warn_of_scale(result)
+    form = "probability" if request.multiclass else request.form
+    warn_of_form(form, lambda: _predictions(result), stacklevel=3)
     return result
 
 
@@ -193,12 +194,11 @@ def _form_of(reading: Mapping[str, Any]) -> Form:
     return as_form({name: reading.get(name, False) for name in FORMS})
 
 
-def _warn_of_scale(found: Sketch | Sketches) -> None:
-    """Warn where no prediction is above one per cent."""
+def _predictions(found: Sketch | Sketches) -> NDArray[np.float64]:
+    """Lower ends of the cells with rows."""
     parts = [part for part in found.groups.values() if part.n]
-    low = [np.asarray(part.scale.prediction(part.cells / part.nodes)) for part in parts]
-    if not any((own > 0.01).any() for own in low):
-        warn_of_fractions(stacklevel=4)
+    ends = [np.asarray(part.scale.prediction(part.cells / part.nodes)) for part in parts]
+    return np.concatenate([np.zeros(0), *ends])
 
 
 def _is_path(source: Any) -> bool:

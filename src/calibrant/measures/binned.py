@@ -15,7 +15,7 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import InputOptions
 from calibrant.errors import InputError, invalid
-from calibrant.io.from_data import sample_from
+from calibrant.io.from_data import points_from
 from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Bounded, Record
 
@@ -164,10 +164,7 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 1, 1, 1], [0.3, 0.3, 0.8, 0.9]), 3)
     0.175
     """
-    reading: InputOptions = options
-    if data is not None:
-        y_true, y_prob, _, reading = sample_from(data, y_true, y_prob, options)
-    points = as_points(y_true, y_prob, **reading)
+    points = points_from(y_true, y_prob, data, options)
     return bounded_ece(points, n_bins=n_bins, strategy=strategy, norm=norm).value
 
 

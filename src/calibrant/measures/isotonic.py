@@ -17,6 +17,8 @@ from calibrant._arguments import require_choice
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points, as_points
 from calibrant.data.rows import InputOptions
+from calibrant.io.from_data import points_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures._chains import pooled
 from calibrant.measures.binned import DEFAULT_BINS, Strategy, bins_of
 from calibrant.measures.result_record import Record, frame_of, rows_text
@@ -78,11 +80,12 @@ class Decomposition(Record):
 
 
 def corp_decomposition(
-    y_true: Any,
+    y_true: Any = None,
     y_prob: Any = None,
     *,
+    data: Any = None,
     score: Score = "brier",
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> Decomposition:
     """CORP decomposition of the mean Brier or log score, by isotonic regression.
 
@@ -92,6 +95,8 @@ def corp_decomposition(
         Outcomes, 0 or 1; or a Sketch or Points, and no `y_prob`.
     y_prob : array
         Predicted probabilities of outcome 1.
+    data : frame, files, Sketch or other source, optional
+        What `scan` reads; `y_true` and `y_prob` then name columns.
     score : {"brier", "log"}
         (p - y)², or minus the logarithm of the probability of what happened.
     **options
@@ -113,7 +118,7 @@ def corp_decomposition(
     Decomposition(brier 0.185000 = MCB 0.060000 - DSC 0.125000 + UNC 0.250000, n=4)
     """
     require_choice("score", score, ("brier", "log"))
-    points = as_points(y_true, y_prob, **options)
+    points = points_from(y_true, y_prob, data, options)
     weight = over_outcomes(points.mass)
     fitted = pooled(points.mass[:, 1] / weight, weight)
     return _decomposition(points, points, fitted, score)
@@ -268,12 +273,14 @@ class MurphyCurve(Record):
         )
 
 
-def murphy(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> MurphyCurve:
+def murphy(
+    y_true: Any = None, y_prob: Any = None, *, data: Any = None, **options: Unpack[ReadingOptions]
+) -> MurphyCurve:
     """Murphy curve: the mean elementary score at each decision threshold, and its miscalibration part.
 
     Parameters
     ----------
-    y_true, y_prob, **options
+    y_true, y_prob, data, **options
         As for `corp_decomposition`.
 
     References
@@ -286,7 +293,7 @@ def murphy(y_true: Any, y_prob: Any = None, **options: Unpack[InputOptions]) -> 
     >>> murphy([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
     MurphyCurve(brier 0.185000, MCB 0.060000, DSC 0.125000, largest miscalibration 0.150000 at 0.4000, n=4)
     """
-    points = as_points(y_true, y_prob, **options)
+    points = points_from(y_true, y_prob, data, options)
     weight = over_outcomes(points.mass)
     fitted = pooled(points.mass[:, 1] / weight, weight)
     level = np.full(weight.shape, points.base_rate)

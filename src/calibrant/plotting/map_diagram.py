@@ -75,7 +75,7 @@ class MapDiagram(Diagram):
         """True where the predictions of the rows stay apart and in order; without rows, those of the map."""
         if not self.rows.size:
             return self.recalibrator.keeps_order
-        return monotonicity(self.rows, self.recalibrator.transform(self.rows)) == "increasing"
+        return monotonicity(self.rows, self.recalibrator.mapped(self.rows)) == "increasing"
 
     @property
     def explanation(self) -> str:
@@ -135,7 +135,7 @@ class MapDiagram(Diagram):
     def _in_numbers(self) -> str:
         """Some predictions, and what they become."""
         some = _examples(self.rows, self.weight)
-        pairs = zip(some.tolist(), self.recalibrator.transform(some).tolist(), strict=True)
+        pairs = zip(some.tolist(), self.recalibrator.mapped(some).tolist(), strict=True)
         return ", ".join(f"{p:.3g} becomes {q:.2g}" for p, q in pairs)
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
@@ -225,7 +225,7 @@ def map_diagram(
         x = np.linspace(0.0, 1.0, PLACES)
         low, high = _own_band(made, x, confidence) or (np.full(PLACES, np.nan),) * 2
         none = np.zeros(0)
-        return MapDiagram(made, x, made.transform(x), low, high, None, confidence, None, none, none)
+        return MapDiagram(made, x, made.mapped(x), low, high, None, confidence, None, none, none)
     sample = Sample.read(
         y_true, y_prob, made=made, sample_weight=sample_weight, cluster=cluster, **options
     )
@@ -238,7 +238,7 @@ def map_diagram(
     return MapDiagram(
         recalibrator=learned,
         prediction=x,
-        recalibrated=learned.transform(x),
+        recalibrated=learned.mapped(x),
         low=band[0],
         high=band[1],
         effect=_effect(made, sample, confidence, seed),

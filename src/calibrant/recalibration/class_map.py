@@ -21,7 +21,6 @@ from calibrant.recalibration.learned_map import (
     Parts,
     Recalibrator,
     State,
-    as_given,
     hints_of_maps,
     register,
     require_map,
@@ -78,14 +77,18 @@ class ClassRecalibrator(LearnedMap):
         self.classes_ = called_classes(y_prob, classes)
         return self
 
-    @hints_of_maps(drop=False)
     def transform(self, y_prob: Any, *, classes: Sequence[Any] | None = None) -> Any:
         """Recalibrated class probabilities, with rows and columns in the order given.
 
         Columns that have names (those of a frame, or `classes`) are taken by name, where the map knows its
         classes. Others are taken in the order of the fit. Of a frame of pandas (with its index) or
-        polars, the result is a frame.
+        polars, the result is a frame; `set_output` chooses frames for all.
         """
+        return self._contained(self.mapped(y_prob, classes=classes), y_prob)
+
+    @hints_of_maps(drop=False)
+    def mapped(self, y_prob: Any, *, classes: Sequence[Any] | None = None) -> Floats:
+        """Recalibrated class probabilities as an array; see `transform`."""
         state = self.state
         values = as_array(y_prob, "y_prob")
         if values.ndim != 2 or values.shape[1] != self.n_features_in_:
@@ -101,7 +104,7 @@ class ClassRecalibrator(LearnedMap):
         mapped = self._apply(rows if order is None else rows[:, order], state)
         if order is not None:
             mapped = mapped[:, np.argsort(order)]
-        return as_given(mapped, y_prob)
+        return mapped
 
     def _rows(
         self, y_true: Any, y_prob: Any, **options: Any
@@ -246,7 +249,7 @@ class OneVsRestRecalibrator(ClassRecalibrator):
         if len(maps) != rows.shape[1]:
             raise InputError(f"it must have a map for each of {rows.shape[1]} classes")
         columns = [
-            rows[:, k] if learned is None else learned.transform(rows[:, k])
+            rows[:, k] if learned is None else learned.mapped(rows[:, k])
             for k, learned in enumerate(maps)
         ]
         mapped = np.stack(columns, axis=1)

@@ -7,7 +7,7 @@ E|E[y|f] - f|, and equals it where g is right about the side on which the truth 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -20,13 +20,13 @@ from calibrant._arguments import (
     require_confidence,
     require_count,
 )
-from calibrant.data.arrays import as_array, as_column, categories, require_each
-from calibrant.data.cells import row_values
-from calibrant.data.rows import InputOptions, as_rows, require_same_index
+from calibrant.data.rows import has_classes
 from calibrant.errors import InputError, TooFewRows
-from calibrant.inference.clusters import cluster_codes
 from calibrant.inference.quantiles import normal_quantile
+from calibrant.io.from_data import sample_from
+from calibrant.io.scan import ReadingOptions
 from calibrant.measures.result_record import Record
+from calibrant.recalibration.class_map import IdentityOfClasses
 from calibrant.recalibration.effect import Sample, cross_fit, mean_and_error
 from calibrant.recalibration.parametric import PlattRecalibrator
 
@@ -72,16 +72,17 @@ class CrossFittedError(Record):
 
 
 def cross_fitted_error(
-    y_true: Any,
-    y_prob: Any,
+    y_true: Any = None,
+    y_prob: Any = None,
     *,
+    data: Any = None,
     norm: Literal["l1", "l2"] = "l1",
     recalibrator: Callable[[], Any] = PlattRecalibrator,
     n_folds: int = 5,
     cluster: Any = None,
     confidence: float = CONFIDENCE,
     random_state: int = 0,
-    **options: Unpack[InputOptions],
+    **options: Unpack[ReadingOptions],
 ) -> CrossFittedError:
     """L1 or L2 calibration error by cross-fitting: no bins, no bandwidth, any number of classes.
 
@@ -90,6 +91,8 @@ def cross_fitted_error(
     y_true, y_prob : array
         Outcomes and predicted probabilities. For several classes a matrix with a column for each: the
         error is then summed over columns.
+    data : frame, files or other source, optional
+        What `scan` reads; `y_true`, `y_prob`, `cluster` and `sample_weight` then name columns.
     norm : {"l1", "l2"}
         E|E[y|f] - f|, or the root of its mean square.
     recalibrator : callable
@@ -125,53 +128,50 @@ def cross_fitted_error(
     require_choice("norm", norm, ("l1", "l2"))
     require_confidence(confidence)
     require_count("n_folds", n_folds, least=2)
-    matrix = as_array(y_prob, "y_prob")
     if not callable(recalibrator) or not hasattr(recalibrator(), "fit"):
         raise InputError(
             "`recalibrator` must make a map that can be fitted.", argument="recalibrator"
         )
-    if matrix.ndim == 2 and matrix.shape[1] > 2:
-        labels = as_column(y_true, "y_true")
-        places = np.arange(matrix.shape[1])
-        rule = f"be the place of a column, 0 to {places[-1]}"
-        require_each("y_true", labels, np.isin(labels, places), rule)
-        outcomes = labels[:, None] == places
-        columns = [
-            as_rows(one, column, **options)
-            for one, column in zip(outcomes.T, matrix.T, strict=True)
-        ]
-    else:
-        columns = [as_rows(y_true, y_prob, **options)]
-    n = columns[0].n
+    sample = _sample(y_true, y_prob, data, cluster, options)
+    n = sample.n
     if n < 2 * n_folds:
         raise TooFewRows(
             f"`y_true` needs at least {2 * n_folds} rows; there are {n}.", argument="y_true"
         )
-    require_same_index(y_true=y_true, cluster=cluster)
-    unit = np.arange(n)
-    if cluster is not None:
-        unit = cluster_codes(row_values(categories(cluster, "cluster"), columns[0], "cluster"), n)[
-            0
-        ]
-    units = int(unit.max()) + 1
-    fold = (generator(random_state).permutation(units) % n_folds)[unit]
-    weight = np.ones(n) if columns[0].weight is None else columns[0].weight
+    units = int(sample.unit.max()) + 1
+    fold = (generator(random_state).permutation(units) % n_folds)[sample.unit]
+    p, y = sample.probs[:, None], sample.y[:, None]
+    if not sample.binary:
+        p, y = sample.probs, (y == np.arange(sample.probs.shape[1])).astype(np.float64)
+    weight = sample.ones
     scores, over, moved = np.zeros(n), np.zeros(n), False
-    for rows in columns:
-        p, y = rows.p, rows.y
-        sample = Sample(p, p, y, rows.weight, unit, cluster is not None, rows.soft)
-        fitted = cross_fit(recalibrator(), sample, fold)
-        step = fitted - p
+    for forecast, outcome in zip(p.T, y.T, strict=True):
+        column = replace(sample, given=forecast, probs=forecast, y=outcome)
+        fitted = cross_fit(recalibrator(), column, fold)
+        step = fitted - forecast
         moved |= bool(step.any())
         if norm == "l1":
-            score = np.sign(step) * (y - p)
+            score = np.sign(step) * (outcome - forecast)
         else:
             size = np.sqrt(np.average(step**2, weights=weight))
-            score = step * (y - p) / size if size > 0 else np.zeros(n)
+            score = step * (outcome - forecast) / size if size > 0 else np.zeros(n)
         scores += score
-        over += np.where(np.abs(fitted - 0.5) < np.abs(p - 0.5), score, 0.0)
-    value, error, _ = mean_and_error(scores, weight, unit)
+        over += np.where(np.abs(fitted - 0.5) < np.abs(forecast - 0.5), score, 0.0)
+    value, error, _ = mean_and_error(scores, weight, sample.unit)
     error *= float(np.sqrt(units / max(units - 1, 1))) if moved else np.nan
     half = normal_quantile(0.5 + 0.5 * confidence) * error
     part = float(np.average(over, weights=weight))
     return CrossFittedError(value, error, value - half, value + half, part, value - part, norm, n)
+
+
+def _sample(y_true: Any, y_prob: Any, data: Any, cluster: Any, options: Any) -> Sample:
+    """Rows of one event, or of classes where there are three columns or more."""
+    reading: Any = options
+    if data is not None:
+        y_true, y_prob, cluster, reading = sample_from(
+            data, y_true, y_prob, options, cluster=cluster, rows=True
+        )
+    classes = has_classes(y_prob, reading.get("multiclass"), reading.get("classes"))
+    reading = {name: value for name, value in reading.items() if name != "multiclass"}
+    none = IdentityOfClasses() if classes else None
+    return Sample.read(y_true, y_prob, made=none, cluster=cluster, **reading)

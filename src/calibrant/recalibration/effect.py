@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
@@ -34,6 +35,7 @@ from calibrant.recalibration.learned_map import (
     LearnedMap,
     Recalibrator,
     event_column,
+    hints_of_maps,
     require_map,
     shape_of,
 )
@@ -193,14 +195,15 @@ def evaluate(
     require_confidence(confidence)
     if not isinstance(recalibrator, ClassRecalibrator):
         require_map(recalibrator, "recalibrator")
-    sample = Sample.read(y_true, y_prob, made=recalibrator, cluster=cluster, **options)
+    with hints_of_maps() if isinstance(recalibrator, ClassRecalibrator) else nullcontext():
+        sample = Sample.read(y_true, y_prob, made=recalibrator, cluster=cluster, **options)
     fold = None if cv is None else stratified_folds(sample, cv, random_state)
     if fold is not None:
         mapped = cross_fit(recalibrator, sample, fold)
     elif isinstance(recalibrator, ClassRecalibrator):
-        mapped = np.asarray(recalibrator.transform(sample.given, classes=sample.names))
+        mapped = recalibrator.mapped(sample.given, classes=sample.names)
     else:
-        mapped = np.asarray(recalibrator.transform(sample.given))
+        mapped = recalibrator.mapped(sample.given)
     saved = log_losses(sample.y, sample.probs) - log_losses(sample.y, mapped)
     gain, error, units = mean_and_error(saved, sample.ones, sample.unit)
     from scipy.special import stdtrit
@@ -405,6 +408,8 @@ def fit_to(made: LearnedMap, sample: Sample, rows: NDArray[np.bool_] | slice = s
     """Copy of the map, fitted to these rows of a sample."""
     weight = None if sample.weight is None else sample.weight[rows]
     learned: Any = deepcopy(made)
+    if isinstance(learned, LearnedMap):
+        learned.set_output(transform="default")
     if isinstance(learned, Recalibrator):
         labels: Literal["binary", "soft"] = "soft" if sample.soft else "binary"
         return learned.fit(sample.given[rows], sample.y[rows], weight, labels=labels)

@@ -26,7 +26,6 @@ from calibrant.recalibration.learned_map import (
     Recalibrator,
     State,
     Training,
-    as_given,
     hints_of_maps,
     make_map,
     register,
@@ -156,7 +155,7 @@ class GroupRecalibrator(LearnedMap):
         cells = [Cells.of(column, self.n_bins, MOST_CATEGORIES) for column in values]
         for name, cell, column in zip(groups, cells, values, strict=True):
             require_groups(name, cell, cell.codes(column), column, rows.y, "by")
-        z = log_odds(made.transform(rows.p))
+        z = log_odds(made.mapped(rows.p))
         weight = np.ones(rows.n) if rows.weight is None else rows.weight
         weight = weight * rows_per_weight(Points.of(rows))
         center = float(weight @ z / weight.sum())
@@ -185,9 +184,12 @@ class GroupRecalibrator(LearnedMap):
 
         Of a frame of pandas or polars they are a Series, with the index of pandas; else an array.
         """
-        columns = _columns(y_prob)
-        mapped = self._mapped(columns, self.state)
-        return as_given(mapped, y_prob, self._names(columns)[0])
+        name = self._names(_columns(y_prob))[0]
+        return self._contained(self.mapped(y_prob), y_prob, name)
+
+    def mapped(self, y_prob: Any) -> Floats:
+        """Recalibrated predictions as an array."""
+        return self._mapped(_columns(y_prob), self.state)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Name of the one column that `transform` gives: that of the predictions."""
@@ -200,7 +202,7 @@ class GroupRecalibrator(LearnedMap):
 
     def score(self, y_prob: Any, y_true: Any, sample_weight: Any = None) -> float:
         """Minus the mean log loss of the recalibrated predictions: larger is better."""
-        rows = as_rows(y_true, self.transform(y_prob), sample_weight=sample_weight)
+        rows = as_rows(y_true, self.mapped(y_prob), sample_weight=sample_weight)
         loss = _log_loss(log_odds(rows.p), rows.y)
         return -float(np.average(loss, weights=rows.weight))
 
@@ -212,7 +214,7 @@ class GroupRecalibrator(LearnedMap):
                 raise InputError(
                     f"`by` must name columns of `X`; {show_value(name)} is none.", argument="by"
                 )
-        z = log_odds(state["map"].transform(as_column(columns[prediction], "y_prob")))
+        z = log_odds(state["map"].mapped(as_column(columns[prediction], "y_prob")))
         values = [categories(columns[name], "by") for name in names]
         for name, cell, column in zip(names, cells, values, strict=True):
             same_length(y_prob=z, by=column)

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, TypeV
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import nearest, require_count, require_flag
+from calibrant._arguments import nearest, require_choice, require_count, require_flag
 from calibrant._files import dump_versioned, load_versioned, read_bytes, write_whole
 from calibrant._format import percent
+from calibrant._optional import require
 from calibrant.data.arrays import as_array, as_column
 from calibrant.data.points import Points
 from calibrant.data.rows import DROP, FORMS, Rows, as_rows
@@ -200,7 +201,40 @@ class LearnedMap(ABC):
 
     @abstractmethod
     def transform(self, y_prob: Any) -> Any:
-        """Recalibrated predictions, in the order given."""
+        """Recalibrated predictions, in the order given and, unless `set_output` says so, in its container."""
+
+    @abstractmethod
+    def mapped(self, y_prob: Any) -> Floats:
+        """Recalibrated predictions as an array."""
+
+    def set_output(
+        self, *, transform: Literal["default", "pandas", "polars"] | None = None
+    ) -> Self:
+        """Choose the frames that `transform` gives; "default" is the container of what it takes."""
+        require_choice("transform", transform, ("default", "pandas", "polars", None))
+        if transform is not None:
+            self._sklearn_output_config = {
+                "transform": transform
+            }  # where scikit-learn's clone finds it
+        return self
+
+    def _contained(self, mapped: Floats, given: Any, name: Any = None) -> Any:
+        """Mapped predictions in the container that was chosen, or that was given."""
+        chosen = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        own = as_given(mapped, given, name)
+        if chosen == "default":
+            return own
+        if own is mapped:
+            columns = list(self.get_feature_names_out())
+        else:
+            columns = list(own.columns) if mapped.ndim == 2 else [own.name]
+        rows = mapped.reshape(mapped.shape[0], -1)
+        if chosen == "polars":
+            return require("polars", caller="set_output").DataFrame(
+                rows, schema=list(map(str, columns))
+            )
+        index = getattr(own, "index", None)
+        return require("pandas", caller="set_output").DataFrame(rows, index=index, columns=columns)
 
     @abstractmethod
     def fit(self, y_prob: Any, y_true: Any = None, sample_weight: Any = None) -> Self:
@@ -519,11 +553,14 @@ class Recalibrator(LearnedMap):
         """Recalibrated predictions in the order of `y_prob`.
 
         Of a Series, or a frame with one column, of pandas or polars they are a Series of its name, with the
-        index of pandas. Of everything else they are an array.
+        index of pandas. Of everything else they are an array; `set_output` chooses frames.
         """
+        return self._contained(self.mapped(y_prob), y_prob)
+
+    def mapped(self, y_prob: Any) -> Floats:
+        """Recalibrated predictions as an array."""
         state = self.state
-        mapped = self._apply(checked_probabilities(y_prob), state)
-        return as_given(mapped, y_prob)
+        return self._apply(checked_probabilities(y_prob), state)
 
     def to_sql(
         self, prob: str | Expression, dialect: str = "duckdb", *, tolerance: float = 1e-5
@@ -595,8 +632,8 @@ class Recalibrator(LearnedMap):
         from calibrant.recalibration.export import monotonicity_of_map
 
         before = as_column(y_prob, "y_prob")
-        after = np.asarray(self.transform(before))
-        if np.array_equal(before, after) and np.array_equal(self.transform([0.0, 1.0]), [0.0, 1.0]):
+        after = self.mapped(before)
+        if np.array_equal(before, after) and np.array_equal(self.mapped([0.0, 1.0]), [0.0, 1.0]):
             return f"This {self.kind} map leaves predictions as they are."
         moves = [f"{percent(p)} into {percent(q)}" for p, q in zip(before, after, strict=True)]
         listed = " and ".join(filter(None, [", ".join(moves[:-1]), moves[-1]]))
