@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # The build looks for meson and ninja on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test  test-thorough test-all fuzz fuzz-quick wheel wheel-quick edges lint docs docs-test docs-check guard evidence evidence-quick clean
+.PHONY: help demo test  test-thorough test-all fuzz fuzz-quick wheel wheel-quick edges lint docs docs-test docs-check evidence evidence-quick clean
 
 help:
 	@echo "make demo    measure and draw the calibration of two real classifiers"
@@ -143,11 +143,6 @@ docs-check: $(HEAVY)/.installed
 
 docs-test: $(STAMP)
 	PYTHONPATH=docs $(BIN)/python -m pytest -q -n auto docs
-
-# Instruction counts of the compiled loops and evaluations of the solver, against bench/guard.json.
-guard: $(STAMP)
-	@$(call install_debian,valgrind)
-	$(BIN)/python -m bench.guard
 
 # Everything under docs/evidence, made anew in under three hours. `make evidence-quick` is the reduced form for CI.
 evidence: $(STAMP)

@@ -16,7 +16,7 @@ from calibrant.measures.result_record import plain
 def test_json_of_groups_is_to_dict_of_the_result(calibrant, parquet) -> None:
     named = {"y_true": "y", "y_prob": "p", "by": ["model", "day"]}
     expected = cal.assess_by(data=str(parquet), **named, limit=3).to_dict()
-    words = ("--by", "model,day", "--max-groups", "3", "--json")
+    words = ("--by", "model,day", "--limit", "3", "--json")  # as in Python; also --max-groups
     done = calibrant("assess", parquet, *words)
     assert done.json == json.loads(json.dumps(plain(expected)))
     assert "5 others combined" in done.err

@@ -15,7 +15,6 @@ from multiprocessing import get_context
 from tests.fuzz.arguments import try_arguments
 from tests.fuzz.corruption import Outcomes, try_flips
 from tests.fuzz.file_kinds import KINDS
-from tests.fuzz.forgery import try_forgeries
 from tests.fuzz.processes import try_forks, try_kills, try_threads
 
 FLIPS_AT_ONCE, CHECKS_AT_ONCE = 2500, 5000
@@ -65,7 +64,6 @@ def main() -> int:
         return log.end()
     if options.flips:
         damage(log, options)
-        log.say("forged states", *try_forgeries(options.flips))
     if options.checks or options.engine_checks:
         compare(log, options)
     log.say("threads", *try_threads())

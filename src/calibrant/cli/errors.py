@@ -145,7 +145,6 @@ MEANT = {
     "alpha": "`--confidence` is 1 minus it.",
     "group": "Did you mean `--by`?",
     "groups": "Did you mean `--by`?",
-    "limit": "Did you mean `--max-groups`?",
     "n_bins": "Binned errors are `calibrant.measures.expected_calibration_error` in Python.",
     "bins": "Binned errors are `calibrant.measures.expected_calibration_error` in Python.",
 }

@@ -37,7 +37,15 @@ __all__ = [
 
 FORMS = ("from_logits", "from_logprobs", "percent")
 """Options that say how predictions are written."""
-SHORT = {"prob": "--y-prob", "label": "--y-true", "weight": "--sample-weight", "output": "-o"}
+SHORT = {
+    "prob": "--y-prob",
+    "label": "--y-true",
+    "weight": "--sample-weight",
+    "outcomes": "--labels",
+    "max_groups": "--limit",
+    "log": "--format",
+    "output": "-o",
+}
 """Second names of options: those of Python, and of one letter."""
 
 app = typer.Typer(
