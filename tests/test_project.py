@@ -1,6 +1,8 @@
 """What a stranger meets first: links that lead somewhere, one version, pinned workflows."""
 
+import json
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -49,3 +51,14 @@ def test_actions_are_pinned_by_hash():
     ]
     assert used
     assert [line for line in used if not re.match(r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+$", line)] == []
+
+
+def test_the_front_page_of_all_versions_leads_to_the_newest(tmp_path):
+    for name in ("dev", "0.9.0", "0.10.0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").write_text("")
+    runpy.run_path(str(ROOT / "docs" / "versions.py"))["index"](tmp_path)
+    versions = json.loads((tmp_path / "versions.json").read_text())
+    assert [one["version"] for one in versions] == ["0.10.0", "0.9.0", "dev"]
+    assert [one["aliases"] for one in versions] == [["latest"], [], []]
+    assert "url=0.10.0/" in (tmp_path / "index.html").read_text()
