@@ -26,8 +26,15 @@ Floats = NDArray[np.float64]
 Check = tuple[str, str, str, bool]
 """What was asked, what was found, what is promised, and if it was kept."""
 
-RUNS = {"samples": 400, "null": 500, "means": 200, "rows": 1_000_000}
-REDUCED_RUNS = {"samples": 20, "null": 20, "means": 20, "rows": 20_000}
+RUNS = {
+    "samples": 400,
+    "null": 500,
+    "projected": 1000,
+    "sizes": 3000,
+    "means": 200,
+    "rows": 1_000_000,
+}
+REDUCED_RUNS = dict.fromkeys(RUNS, 20) | {"rows": 20_000}
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -313,9 +320,9 @@ def main() -> int:
         "Search for groups": [
             *false_findings(runs["null"]), *power(runs["samples"] // 4), *exclusive_or(), *cost(runs["rows"]),
         ],
-        "Expected before labels come, if the curve holds": projections(runs["samples"]),
+        "Expected before labels come, if the curve holds": projections(runs["projected"]),
         "Labels of a judge": judges(runs["samples"]),
-        "Outcomes beyond yes and no": [*survival(runs["samples"]), *sizes(runs["samples"])],
+        "Outcomes beyond yes and no": [*survival(runs["samples"]), *sizes(runs["sizes"])],
         "Calibration error without bins": cross_fitted(runs["means"]),
     }  # fmt: skip
     header = ["asked", "found", "promised"]

@@ -567,6 +567,13 @@ def require_same_index(**columns: Any) -> None:
         first, index = (name, own) if index is None else (first, index)
 
 
+def require_same_index_in(data: Any, *names: Any) -> None:
+    """Refuse a mapping of which these columns of pandas name their rows differently."""
+    if isinstance(data, Mapping):
+        named = [name for name in names if isinstance(name, str) and name in data]
+        require_same_index(**{f"data[{name!r}]": data[name] for name in named})
+
+
 def _cure_of_index(name: str, own: Any, first: str, index: Any) -> str:
     """Cure of rows that two columns name differently."""
     if own.is_unique and index.is_unique and index.isin(own).all():

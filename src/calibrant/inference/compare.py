@@ -293,8 +293,9 @@ def compare(
 
     Parameters
     ----------
-    y_true : array, or mapping of name to Sketch
-        Outcomes; or sketches of the models, and no `y_prob`: these are compared unpaired.
+    y_true : array, mapping of name to Sketch, or mapping of name to Rows
+        Outcomes; or, and no `y_prob`, sketches of the models, which are compared unpaired, or Rows with the
+        same outcomes and weights, as `survival.at_horizon` makes them.
     y_prob : mapping of name to array, frame or array[n, models]
         Each model's predictions of the same rows.
     data : frame, files, Sketches or other source, optional
@@ -349,8 +350,13 @@ def compare(
         )
     else:
         refuse_groups(by)
+    if isinstance(y_true, Rows):
+        hint = "Pass one model's rows beside another's: `calibrant.compare({name: rows, ...})`."
+        raise InputError("`y_true` is Rows of one model alone.", argument="y_true", hint=hint)
     if y_prob is None and not isinstance(y_true, Mapping):
         as_sketch(y_true, **reading)  # says what is missing
+    if isinstance(y_true, Mapping) and all(isinstance(one, Rows) for one in y_true.values()):
+        y_true, y_prob = None, y_true
     if isinstance(y_true, Mapping):
         _require_sketches_alone(y_prob, cluster, *reading)
         compared = _unpaired(_named(y_true), confidence, scale)
@@ -610,11 +616,14 @@ class _Sample:
         models = {}
         for name, prob in y_prob.items():
             try:
-                models[name] = as_rows(y_true, prob, **options)
+                made = (prob, None) if isinstance(prob, Rows) else (y_true, prob)
+                models[name] = as_rows(*made, **options)
                 models[name].require_valid()
             except InputError as error:
                 raise error.at(group=repr(name)) from error
         n = next(rows.n + sum(rows.dropped.values()) for rows in models.values())
+        if y_true is None:
+            _require_same_outcomes(models)
         valid = np.ones(n, dtype=np.bool_)
         for rows in models.values():
             if rows.kept is not None:
@@ -638,6 +647,15 @@ class _Sample:
             name: replace(rows.select(own), dropped=dropped) for name, rows in self.models.items()
         }
         return replace(self, models=models, place=self.place[own])
+
+
+def _require_same_outcomes(models: Mapping[str, Rows]) -> None:
+    """Refuse Rows of models that are no predictions of the same subjects."""
+    (first, one), *others = models.items()
+    for name, rows in others:
+        pairs = ((getattr(each, part) for each in (one, rows)) for part in ("y", "weight", "kept"))
+        if not all(np.array_equal(own, other) for own, other in pairs):
+            raise InputError(f"the rows of {first!r} and {name!r} differ in outcomes or weights.")
 
 
 def _paired(sample: _Sample, confidence: float, scale: str | Scale | None = None) -> _Compared:

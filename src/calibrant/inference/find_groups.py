@@ -20,7 +20,7 @@ from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import aligned, decimals, p_equation, p_text
 from calibrant.data.arrays import categories
 from calibrant.data.cells import MOST_BINS, Cells, Codes, crossed, require_groups, row_values
-from calibrant.data.rows import InputOptions, as_rows
+from calibrant.data.rows import InputOptions, as_rows, require_same_index_in
 from calibrant.errors import InputError, TooFewRows, invalid, show_value
 from calibrant.inference.bias import binomial_score, wilson_interval
 from calibrant.measures.result_record import Record, frame_of
@@ -264,12 +264,13 @@ def find_groups(
         raise InputError(
             "`sample_weight` is not taken by the search for groups.", argument="sample_weight"
         )
-    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+    if isinstance(columns, str) or not np.iterable(columns) or not (columns := list(columns)):
         raise InputError("`columns` must be a list of names.", argument="columns")
     roles = [("y_true", y_true), ("y_prob", y_prob), *(("columns", name) for name in columns)]
     for argument, name in roles:
         if not isinstance(name, str):
             raise invalid(argument, "name a column", name)
+    require_same_index_in(data, y_true, y_prob, *columns)
     rows = as_rows(
         categories(y_true, "y_true", data), categories(y_prob, "y_prob", data), **options
     )

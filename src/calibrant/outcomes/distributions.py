@@ -25,7 +25,7 @@ from calibrant._arguments import (
 )
 from calibrant._format import aligned, decimals, p_equation, percent
 from calibrant.data.arrays import numbers, require_each, same_length
-from calibrant.data.rows import require_same_index
+from calibrant.data.rows import require_same_index, require_same_index_in
 from calibrant.errors import InputError, invalid
 from calibrant.measures.result_record import Record, frame_of
 from calibrant.outcomes.quantiles import PinballLoss, decompose
@@ -194,6 +194,7 @@ def assess(
     require_count("n_bins", n_bins)
     require_seed(random_state, "random_state")
     require_same_index(y=y, mean=mean, sd=sd, samples=samples)
+    require_same_index_in(data, y, mean, sd)
     outcome = numbers(y, "y", data)
     forms = [mean is not None or sd is not None, samples is not None, cdf is not None]
     if sum(forms) != 1:
@@ -220,12 +221,12 @@ def assess(
         pit = below + generator(random_state).random(outcome.size) * (at_most - below)
         quantiles = _inverted(cdf, outcome)
         crps = _integrated_crps(cdf, outcome, quantiles)
-    _require_finite(crps)
+    _require_finite(crps, *quantiles)
     return _assessment(pit, float(np.mean(crps)), _parts(outcome, quantiles), n_bins, confidence)
 
 
-def _require_finite(crps: Floats) -> None:
-    if not np.all(np.isfinite(crps)):
+def _require_finite(*columns: Floats) -> None:
+    if not all(np.all(np.isfinite(column)) for column in columns):
         raise InputError(
             "the CRPS of the distributions must be finite; they rise too slowly from 0 to 1, or not at all."
         )

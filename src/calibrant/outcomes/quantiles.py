@@ -19,7 +19,7 @@ from scipy.stats import binom, binomtest
 from calibrant._arguments import CONFIDENCE, is_number, require_confidence, require_share
 from calibrant._format import aligned, decimals, p_equation
 from calibrant.data.arrays import numbers, same_length
-from calibrant.data.rows import require_same_index
+from calibrant.data.rows import require_same_index, require_same_index_in
 from calibrant.errors import InputError, show_value
 from calibrant.measures.result_record import Record, frame_of
 
@@ -234,6 +234,7 @@ def _quantiles(y: Any, outcome: Floats, forecasts: Any, data: Any) -> tuple[Floa
                 argument="forecasts",
             )
     require_same_index(y=y, **{f"forecasts[{level!r}]": one for level, one in forecasts.items()})
+    require_same_index_in(data, y, *forecasts.values())
     levels = np.array(sorted(forecasts))
     columns = [numbers(forecasts[level], "forecasts", data) for level in levels]
     for column in columns:

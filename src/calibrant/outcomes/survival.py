@@ -27,7 +27,7 @@ from calibrant._arguments import (
 )
 from calibrant._format import decimals
 from calibrant.data.arrays import categories, numbers, require_each, same_length
-from calibrant.data.rows import CENSORED, Rows, as_rows, require_same_index
+from calibrant.data.rows import CENSORED, Rows, as_rows, require_same_index, require_same_index_in
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
 from calibrant.inference.quantiles import exact_binomial
 from calibrant.measures.result_record import Record
@@ -79,9 +79,9 @@ def at_horizon(
     Returns
     -------
     Rows
-        Subjects whose outcome is known, for `assess`, `reliability_diagram` and `report`; `compare` and the
-        maps take their `y`, `p` and `weight`. `dropped` counts those that were censored before. A
-        `cluster` beside them names every subject.
+        Subjects whose outcome is known, for `assess`, `reliability_diagram`, `report`, `evaluate` and, as
+        {name: rows}, `compare`; a map is fitted to their `p`, `y` and `weight`. `dropped` counts those that
+        were censored before. A `cluster` beside them names every subject.
 
     Notes
     -----
@@ -130,7 +130,7 @@ class HorizonRisk(Record):
     ici : float
         Integrated calibration index: mean distance of the predicted risks from a natural cubic spline of the
         weighted outcomes with three knots (Austin, Harrell & van Klaveren 2020). NaN where the known
-        outcomes are alike.
+        outcomes are alike, or fewer than three.
     """
 
     observed: float
@@ -230,7 +230,7 @@ def _integrated_index(sample: _Sample) -> float:
     """Mean distance of all predicted risks from a spline through the weighted outcomes."""
     known = sample.weight > 0
     p, y, weight = sample.risk[known], sample.outcome[known], sample.weight[known]
-    if np.ptp(y) == 0.0:
+    if np.ptp(y) == 0.0 or y.size < KNOTS:
         return float("nan")
     curve = SplineRecalibrator(n_knots=KNOTS).fit(p, y, weight)
     return float(np.abs(curve.transform(sample.risk) - sample.risk).mean())
@@ -275,6 +275,7 @@ def _sample(
     time: Any, event: Any, risk: Any, strata: Any, data: Any, horizon: float, cause: int
 ) -> _Sample:
     require_same_index(time=time, event=event, risk=risk, strata=strata)
+    require_same_index_in(data, time, event, risk, strata)
     times, events, risks = (
         numbers(value, name, data)
         for value, name in ((time, "time"), (event, "event"), (risk, "risk"))

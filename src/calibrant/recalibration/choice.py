@@ -185,7 +185,7 @@ def choose_recalibrator(
             data, y_true, y_prob, options, cluster=cluster, rows=classes
         )
         reading = {name: value for name, value in left.items() if name != "multiclass"}
-    shape = () if is_summed(y_true) else shape_of(y_prob)
+    shape = () if is_summed(y_true) or y_prob is None else shape_of(y_prob)
     binary = not (len(shape) == 2 and shape[1] > 1)
     maps = _checked(candidates, binary)
     none: LearnedMap = IdentityRecalibrator() if binary else IdentityOfClasses()

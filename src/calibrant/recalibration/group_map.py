@@ -14,7 +14,7 @@ from calibrant._arguments import generator, is_integer, require_count
 from calibrant.data.arrays import as_array, as_column, categories, is_missing, same_length
 from calibrant.data.cells import MOST_BINS, Cells, column_sets, crossed, require_groups, row_values
 from calibrant.data.points import Points
-from calibrant.data.rows import Rows, as_rows
+from calibrant.data.rows import Rows, as_rows, require_same_index_in
 from calibrant.errors import InputError, show_value
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.export import group_sql
@@ -145,6 +145,7 @@ class GroupRecalibrator(LearnedMap):
         prediction, *groups = self._names(columns)
         if not groups:
             raise InputError("`by` must name at least one column.", argument="by")
+        require_same_index_in(y_prob, prediction, *groups)
         training = Training.of(columns[prediction], y_true, sample_weight, options)
         rows = training.rows
         if not isinstance(rows, Rows):
@@ -273,7 +274,7 @@ class GroupRecalibrator(LearnedMap):
         if is_integer(prediction) and 0 <= int(prediction) < len(names):
             prediction = names[int(prediction)]
         by = [name for name in names if name != prediction] if self.by is None else self.by
-        if isinstance(by, str) or not isinstance(by, Sequence):
+        if isinstance(by, str) or not np.iterable(by):
             raise InputError(
                 f"`by` must be a list of columns; got {show_value(by)}.", argument="by"
             )

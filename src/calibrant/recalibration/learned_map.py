@@ -695,6 +695,8 @@ def shape_of(y_prob: Any) -> tuple[int, ...]:
 
 def event_column(y_prob: Any) -> Any:
     """Predictions of one event: the column of a table that has no other; class probabilities are refused."""
+    if y_prob is None:  # Rows have them
+        return None
     shape = shape_of(y_prob)
     if len(shape) == 2 and shape[1] > 2:
         raise InputError(
