@@ -100,6 +100,12 @@ def test_frames_of_any_library_and_missing_values():
         for kind in (dict, pd.DataFrame, pl.DataFrame)
     ]
     assert results[0].to_dict() == results[1].to_dict() == results[2].to_dict()
+    frame = pd.DataFrame(whole)
+    names = {"y_true": "y", "y_prob": "p", "columns": frame.columns[:2]}  # any iterable of names
+    assert find_groups(data=frame, **names).to_dict() == results[0].to_dict()
+    columns = {name: frame[name] for name in frame} | {"c1": frame["c1"].sort_values()}
+    with refused("data", holds="`data['c1'].loc[data['y'].index]`"):
+        find_groups(data=columns, **names)
     assert any("missing" in one.label for one in results[0])
 
 

@@ -230,6 +230,11 @@ def test_columns_of_different_indexes():
         distributions.assess(y, samples=pd.DataFrame({"a": moved, "b": moved}, index=moved.index))
     with refused("forecasts", holds="`forecasts[0.5].loc[y.index]`"):
         quantiles.assess(y, {0.5: moved})
+    table = {"y": y, "q": moved}
+    with refused("data", holds="`data['q'].loc[data['y'].index]`"):
+        quantiles.assess("y", {0.5: "q"}, data=table)
+    with refused("data", holds="have different indexes"):
+        distributions.assess("y", mean="q", sd=1.0, data=table)
 
 
 def test_bad_input():
@@ -248,6 +253,8 @@ def test_bad_input():
             call([2.0])
     with refused("mean", np.inf):
         distributions.assess(y, mean=np.inf, sd=1.0)
+    with refused(holds="CRPS of the distributions must be finite"):
+        distributions.assess(y, mean=0.0, sd=1e308)
     with refused("samples", row=1):
         distributions.assess(y, samples=[[0, 1], [np.nan, 0], [0, 1]])
     with refused("sd", row=1):

@@ -68,6 +68,25 @@ def test_subjects_whose_outcome_is_not_known_are_counted():
     assert survival.at_horizon(time, event | 1, risk, horizon=1.0).dropped == {}
 
 
+def test_rows_are_compared_and_maps_judged_on_them_as_on_their_parts():
+    time, event, risk = censored(0, 500)
+    mine, other, later = (
+        survival.at_horizon(time, event, each, horizon=end)
+        for each, end in ((risk, 1.0), (risk**2, 1.0), (risk, 2.0))
+    )
+    found = cal.compare({"mine": mine, "other": other})
+    parts = {"mine": mine.p, "other": other.p}
+    by_parts = cal.compare(mine.y, parts, sample_weight=mine.weight)
+    assert found.differences == by_parts.differences
+    platt = cal.recalibration.PlattRecalibrator().fit(other.p, other.y, other.weight)
+    judged = cal.recalibration.evaluate(platt, mine)
+    assert judged == cal.recalibration.evaluate(platt, mine.y, mine.p, sample_weight=mine.weight)
+    with refused("y_true", holds="calibrant.compare({name: rows"):
+        cal.compare(mine, other)
+    with refused(holds="'mine' and 'later' differ"):
+        cal.compare({"mine": mine, "later": later})
+
+
 def test_sketches_of_survival_keep_the_reason_in_files(tmp_path):
     rows = survival.at_horizon(*censored(0, 500), horizon=1.0)
     cal.save(as_sketch(rows), tmp_path / "rows.parquet")
@@ -189,3 +208,8 @@ def test_bad_input():
         columns[name] = columns[name].sort_values()
         with refused(holds=("have different indexes", ".loc[time.index]")):
             survival.at_horizon(**columns, horizon=1.0)
+        with refused("data", holds=("have different indexes", ".loc[data['time'].index]")):
+            survival.at_horizon("time", "event", "risk", horizon=1.0, strata="strata", data=columns)
+    with pytest.warns(CalibrantWarning, match="No event"):
+        two = survival.observed_expected([1, 2], [0, 1], [0.5, 0.2], horizon=1.5)
+    assert np.isnan(two.ici)

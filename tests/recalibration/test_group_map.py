@@ -126,6 +126,9 @@ def test_bad_input():
             GroupRecalibrator(by=["c"], y_prob="p").fit({"p": X["p"], "c": column}, y)
     with refused("by", "a"):
         GroupRecalibrator(by=["a", "a"], y_prob="p").fit(X, y)
+    with refused("data", holds="have different indexes"):
+        moved = {"p": X["p"], "a": X["a"].sort_values()}
+        GroupRecalibrator(by=["a"], y_prob="p").fit(moved, y)
     with refused("by", holds="per row"):
         fitted().transform({"p": [0.2, 0.3], "a": ["u", "v"], "b": ["x"], "age": [40.0, 50.0]})
 

@@ -204,10 +204,11 @@ def assess(
         )
     if forms[0]:
         center, spread = _normal(outcome, mean, sd, data)
-        z = (outcome - center) / spread
-        pit = norm.cdf(z)
-        crps = spread * (z * (2.0 * pit - 1.0) + 2.0 * norm.pdf(z) - 1.0 / np.sqrt(np.pi))
-        quantiles = [center + spread * norm.ppf(level) for level in LEVELS]
+        with np.errstate(over="ignore"):  # refused below
+            z = (outcome - center) / spread
+            pit = norm.cdf(z)
+            crps = spread * (z * (2.0 * pit - 1.0) + 2.0 * norm.pdf(z) - 1.0 / np.sqrt(np.pi))
+            quantiles = [center + spread * norm.ppf(level) for level in LEVELS]
     elif samples is not None:
         ensemble = np.sort(numbers(samples, "samples", ndim=2), axis=1)
         same_length(y=outcome, samples=ensemble)
