@@ -290,7 +290,7 @@ class _Curve(NamedTuple):
         """Chances of events at these predictions, a column for each column of g; f itself where g is 0."""
         x = _log_odds(f)[:, None]
         change = expit(x + _hats(x[:, 0], self.knots) @ g) - expit(x)
-        return np.clip(f[:, None] + change, 0.0, 1.0)
+        return np.asarray(np.clip(f[:, None] + change, 0.0, 1.0))
 
 
 def _log_odds(p: Floats) -> Floats:
@@ -316,7 +316,7 @@ def _pooled(f: Floats, mass: Floats, threshold: float) -> tuple[Floats, Floats]:
     """Predictions and their shares in cells of about equal ones, on one side of the threshold each."""
     place = np.minimum(np.cumsum(mass) * CELLS, CELLS - 1).astype(np.int64)
     cell = np.unique(place + CELLS * (f >= threshold), return_inverse=True)[1]
-    share = np.bincount(cell, mass)
+    share = np.bincount(cell, mass).astype(np.float64)
     return np.bincount(cell, mass * f) / share, share
 
 
