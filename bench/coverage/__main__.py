@@ -25,6 +25,7 @@ from bench.coverage.populations import Cell, cells
 from bench.coverage.study import LEVELS, Counts, simulate
 
 PASSES, SAMPLES = 10, 100
+BEFORE = Path(__file__).with_name("before.json")
 """Coverage, rejections and width in the study of the construction that this one replaced."""
 CHANCE = 0.001
 """A cell fails if what it shows has no more than this chance where the promise is kept."""
@@ -96,21 +97,25 @@ TITLES = {
 }
 
 
-def table(kind: str, totals: dict[str, Counts]) -> pages.Table:
-    """Cells of one kind."""
+def table(kind: str, totals: dict[str, Counts], before: dict[str, list[float]]) -> pages.Table:
+    """Cells of one kind, with those of the construction before in brackets."""
     rows = []
     for cell in (one for one in cells() if one.kind == kind and str(one) in totals):
-        sums = totals[str(cell)]
+        sums, old = totals[str(cell)], before.get(str(cell))
+
+        def beside(value: float, k: int, digits: int, old: list[float] | None = old) -> str:
+            return f"{value:.{digits}f}" + (f" ({old[k]:.{digits}f})" if old else "")
+
         rows.append(
             [
                 cell.population,
                 f"{cell.n:,}",
                 f"{sums.truth:.4f}",
                 f"{sums.samples:,}",
-                f"{sums.size:.3f}",
-                f"{sums.coverage:.3f}",
+                beside(sums.size, 1, 3),
+                beside(sums.coverage, 0, 3),
                 f"{sums.missed_above / sums.samples:.3f}",
-                f"{sums.width:.4f}",
+                beside(sums.width, 2, 4),
                 f"{sums.units / sums.samples:,.0f}",
             ]
         )
@@ -139,8 +144,8 @@ def lead(totals: dict[str, Counts], short: list[str]) -> str:
         f"Samples of populations whose SmoothECE is known: {len(totals)} cells of {min(samples):,} to "
         f"{max(samples):,} samples ({sum(n >= 1_000 for n in samples)} cells have 1,000 or more). Rejected "
         "is the share in which the test at level .05 rejects calibration: its size where the truth is 0, its "
-        "power elsewhere. Coverage is that of the nominal 95% interval. Test "
-        f" and interval contradicted each other in {contradictions} of "
+        "power elsewhere. Coverage is that of the nominal 95% interval. In brackets: the construction that "
+        f"this one replaced. Test and interval contradicted each other in {contradictions} of "
         f"{sum(samples):,} samples at levels {levels}. Promised are a size of at most .06 and a coverage of "
         "at least .94, with weights and clusters .065 and .93 where their effective number is 40 or more; "
         f"{'none falls' if not short else f'{len(short)} fall'} significantly short of it (binomial test at "
@@ -159,7 +164,7 @@ def main() -> int:
         notes.unlink(missing_ok=True)
     totals = run(notes, 2.0 if given.reduced else given.minutes)
     short = failures(totals)
-    made = partial(table, totals=totals)
+    made = partial(table, totals=totals, before=json.loads(BEFORE.read_text()))
     page = pages.Page(
         "coverage",
         "Coverage: do the intervals contain the truth?",

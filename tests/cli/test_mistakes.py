@@ -22,29 +22,43 @@ MISTAKES = r"""
 assess nope.csv
 assess rows.parquet --prob pp
 assess rows.parquet --seed -1
+assess rows.parquet --seed many
 assess rows.parquet --confidence 95
+assess rows.parquet --confidence high
+assess rows.parquet --scale relative
 assess rows.parquet --scale relative:7
+assess rows.parquet --scale cubic
 assess rows.parquet --max-groups 0
 assess rows.parquet --by dya
 assess rows.parquet --by ,
 assess rows.parquet --cluster nope
 assess rows.parquet --cluster one
+assess rows.parquet --weight nope
 assess rows.parquet --weight day
 assess rows.parquet --pos-label yes
 assess rows.parquet --label day
 assess rows.parquet --prob y --label q
 assess rows.parquet --prob logit
 assess rows.parquet --multiclass confidence
+assess rows.parquet --multiclass some
 assess rows.parquet --from-logits --percent
 assess rows.parquet --outcomes soft --pos-label 1
 assess rows.parquet --log jsonl
+assess rows.parquet --log lm-eval
+assess rows.parquet --fail-above -1
+assess rows.parquet --require-below x
 assess rows.parquet --unknown
+assess rows.parquet --prob
+assess rows.parquet rows.parquet
 assess rows.parquet sketch.json
+assess sketch.json --by nope
 assess sketch.json --scale logit
 assess sketch.json --prob p
 plot rows.parquet -o x.gif
+plot rows.parquet -o nowhere/x.svg
 plot rows.parquet --kind round
 plot rows.parquet --theme blue
+plot rows.parquet --layout grid -o x.html
 report rows.parquet -o x.pdf
 compare rows.parquet
 compare rows.parquet --by day --on id
@@ -54,14 +68,23 @@ compare sketch.json --on id
 scan rows.parquet -o x.txt
 scan rows.parquet
 scan rows.parquet -o x.json --checkpoint nowhere/c
+scan rows.parquet -o x.json --filter strict
+scan rows.parquet -o x.json --max-groups 2
 merge rows.parquet -o x.json
+merge nope.json -o x.json
+merge sketch.json -o x.json --by q
 recalibrate rows.parquet -o x.csv
+recalibrate rows.parquet -o nowhere/x.json
 recalibrate rows.parquet -o x.json --multiclass confidence --prob p --prob q
 recalibrate rows.parquet -o x.json --method magic
+recalibrate rows.parquet -o x.json --percent --from-logits
+recalibrate rows.parquet -o x.json --cluster nope
 recalibrate rows.parquet -o x.json --classes a,b
+recalibrate rows.parquet -o x.csv --apply nope.json
 recalibrate rows.parquet -o x.csv --apply sketch.json
 recalibrate rows.parquet -o x.csv --apply sketch.json --method beta
 recalibrate rows.parquet -o x.csv --apply sketch.json --label y
+monitor rows.parquet --batch nope
 monitor rows.parquet --level 2
 monitor rows.parquet --state x.txt
 monitor rows.parquet --state sketch.json
@@ -72,10 +95,12 @@ sql t --apply sketch.json --by g
 demo -o rows.parquet
 assess rows.parquet --thresholds 0.1  # --thresholds
 assess rows.parquet --profile clinical --thresholds 1.5  # --thresholds
+assess rows.parquet --profile clinical --thresholds a  # --thresholds
 assess rows.parquet --profile weather --grades day  # --grades
 assess rows.parquet --profile credit --hosmer-lemeshow  # --hosmer-lemeshow
 assess rows.parquet --profile dentist  # --profile
 assess rows.parquet --profile clinic  # Did you mean "clinical"?
+assess rows.parquet --correction holms  # Did you mean "holm"?
 recalibrate rows.parquet -o x.json --method isotnic  # Did you mean "isotonic"?
 audit rows.parquet --column nope  # 'nope'
 audit rows.parquet --column day --weight q  # weights
@@ -83,11 +108,13 @@ audit rows.parquet --column day --prob p --prob q  # one column
 assess answers.jsonl --pos-label yes  # `--pos-label`
 assess answers.jsonl --by modell  # Did you mean "model"
 assess answers.jsonl --prob a --prob b  # `--prob`
+assess answers.jsonl --words likely  # `--words`
 assess answers.jsonl --words likely=x  # `--words`
 assess answers.jsonl --score-range 1  # `--score-range`
 assess part.jsonl --log jsonl  # `--outcomes soft`
 certify one.jsonl  # --cluster
 decide rows.parquet --thresholds 0  # --thresholds
+decide rows.parquet --thresholds a  # --thresholds
 selective rows.parquet --by day -o x.svg  # `--output`
 compare rows.parquet --prob p  # `--prob a --prob b`
 compare rows.parquet --prob p --prob q --by one  # `--by`
@@ -96,10 +123,12 @@ compare rows.parquet --by day --on y  # `--on`
 compare rows.parquet --by day --cluster id  # `--on`
 compare rows.parquet --by day --on ids  # 'id'
 monitor rows.parquet --prob p --prob y  # `--prob`
+monitor rows.parquet rows.parquet  # rows.parquet
 monitor rows.parquet ./rows.parquet  # rows.parquet
 monitor rows.parquet 'row*.parquet'  # rows.parquet
 scan ab.csv -o -  # --prob NAME
 scan p,score,y.csv -o -  # 'p', 'score'
+scan p,b.csv -o -  # --label NAME
 scan p_a,p_b,p_c,y.csv -o -  # --prob 'p_*' --multiclass confidence
 scan percent.csv -o -  # `--percent`
 scan logits.csv -o -  # `--from-logits`
@@ -107,16 +136,21 @@ scan words.csv -o -  # --pos-label
 scan soft.csv -o -  # `--outcomes soft`
 scan missing.csv -o -  # --on-invalid
 scan empty.csv -o -  # `FILES`
+scan nothing.csv -o -  # `FILES`
 scan cut.parquet -o -  # cut.parquet
 scan rows.parquet rows.parquet -o -  # twice
 scan sketch.json -o - --percent  # sketch
 scan sketch.json rows.parquet -o -  # rows and sketch
+merge sketch.json rows.parquet -o -  # rows and sketch
 merge sketch.json models.json -o -  # by day and by model
 merge models.json both.json -o -  # by day, model
 merge sketch.json scaled.json -o -  # scale
+merge sketch.json -o x.txt  # x.txt
 assess sketch.json --by model  # `--by`
 assess sketch.json --cluster model  # `--cluster`
+recalibrate rows.parquet -o x.pkl  # x.pkl
 recalibrate rows.parquet -o x.json --words sure=1  # `--words`
+recalibrate rows.parquet -o x.json --picture x.txt  # x.txt
 recalibrate alike.csv -o x.json  # 1
 recalibrate rows.parquet -o x.csv --apply nope.json  # No such file
 recalibrate rows.parquet -o x.csv --apply rows.parquet  # rows.parquet
@@ -127,6 +161,7 @@ recalibrate classes.parquet --prob 's_*' --multiclass confidence -o x.json --met
 recalibrate classes.parquet --prob 's_*' --multiclass confidence -o x.json --percent  # --percent
 recalibrate classes.parquet --prob 's_*' --multiclass confidence -o x.json --pos-label a  # --pos-label
 recalibrate classes.parquet --prob 's_*' --multiclass confidence -o x.json --picture x.svg  # --picture
+frobnicate
 asses rows.parquet
 --frobnicate
 """

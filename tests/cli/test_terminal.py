@@ -115,6 +115,24 @@ def test_long_names_go_on_below_and_numbers_stay_whole(tmp_path) -> None:
         assert all(name in below for name in names)  # piece by piece
 
 
+def test_long_and_hostile_names_fit_too(tmp_path) -> None:
+    draw = np.random.default_rng(0)
+    names = ["a very long name of a model " * 9, "\x1b]0;owned\x07", "\u202eback", "模型" * 30]
+    columns = {
+        "p": draw.random(80),
+        "y": draw.integers(0, 2, 80),
+        "\x1b[31mgroup": np.array(names)[np.arange(80) % 4],
+    }
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    words = [sys.executable, "-c", QUICK, "assess", path, "--by", "\x1b[31mgroup"]
+    code, shown = Terminal(words).finish()
+    assert code == 0, shown
+    plain = SGR.sub("", shown)
+    assert all(c.isprintable() or c == "\n" for c in plain), plain
+    assert "\\x1b]0;" in plain
+
+
 def test_a_bar_on_a_terminal_and_none_in_a_pipe(parquet) -> None:
     at_once = (
         "import calibrant.io.progress as p; p.QUIET_SECONDS = 0.0; "

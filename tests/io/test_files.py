@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from datetime import datetime
 from pathlib import Path
 
@@ -21,7 +23,7 @@ import pytest
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.errors import InvalidRows
+from calibrant.errors import CalibrantWarning, InvalidRows
 from calibrant.io import files, text
 from calibrant.io import scan as scanning
 from calibrant.io.progress import Progress
@@ -112,15 +114,6 @@ def test_groups_of_text_files(tmp_path, small_jobs):
     assert scan(tmp_path / "a.tsv") == cal.Sketch.from_arrays([1, 0], [0.5, 0.25])
     (tmp_path / "a.jsonl").write_text('{"p": 1, "y": true, "n": 3}\n\n{"p": 0.5, "y": false}\n')
     assert list(scan(tmp_path / "a.jsonl", by="n")) == [3, None]
-
-
-def test_a_column_called_file_needs_another_name_beside_per_file(tmp_path):
-    for name in "ab":
-        (tmp_path / f"{name}.csv").write_text(f"p,y,file\n0.5,1,{name}{name}\n")
-    with refused("by", holds="'file'"):
-        scan(tmp_path, by="file", per_file=True)
-    found = scan(tmp_path, by={"source": "file"}, per_file=True)
-    assert (found.by, list(found)) == (("file", "source"), [("a.csv", "aa"), ("b.csv", "bb")])
 
 
 def test_batches_of_an_iterator_may_differ_in_kind():
@@ -435,6 +428,60 @@ def test_a_scan_killed_with_9_is_resumed_to_the_same_bits(tmp_path, small_jobs):
     assert note.exists()
     options = {"by": "g", "sample_weight": "w"}
     assert scan(tmp_path, checkpoint=note, **options) == scan(tmp_path, **options)
+
+
+FILLING_UP = """
+import resource, sys
+import calibrant as cal
+from calibrant.errors import CalibrantWarning
+from calibrant.io import files, scan as scanning, text
+from calibrant.io.sums import Total
+files.JOB_ROWS = files.GROUPED_JOB_ROWS = 50
+text.BLOCK_BYTES, scanning.CHECKPOINT_SECONDS = 400, 0.0
+if int(sys.argv[3]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+try:
+    cal.scan(sys.argv[1], y_true="y", y_prob="p", by="g", checkpoint=sys.argv[2])
+except cal.CalibrantError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(params=["a limit on files", "a full disk"])
+def small_disk(request, tmp_path):
+    """A folder in which no file can grow past 60 kB, and the limit that the process must set for it."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if request.param == "a limit on files":
+        yield folder, 60_000
+        return
+    mount = ["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a full disk could not be started: mounting one needs root")
+    yield folder, 0
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_keeps_the_checkpoint_before(tmp_path, small_disk, small_jobs):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    for part in range(12):  # new groups in every part, so that checkpoints grow
+        rows = table(300, seed=part, g=np.arange(300) // 3 + 100 * part)
+        pq.write_table(rows, lake / f"{part:02}.parquet")
+    folder, limit = small_disk
+    note = folder / "scan.checkpoint"
+    run = [sys.executable, "-c", FILLING_UP, str(lake), str(note), str(limit)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
+    said = r"cannot be written: .*(No space left|too large).*before is intact"
+    assert re.search(said, done.stdout), done.stdout + done.stderr
+    assert [path.name for path in folder.iterdir()] == [note.name]
+    with pytest.MonkeyPatch.context() as patch:
+        parts = jobs_read(patch)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrantWarning)  # there may be no room for the last
+            resumed = scan(lake, by="g", checkpoint=note)
+    assert 0 < len(parts) < 12
+    assert resumed == scan(lake, by="g")
 
 
 def test_a_place_where_no_checkpoint_can_be_is_refused_before_anything_is_read(tmp_path):
