@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator, require_flag
-from calibrant.data.sketch import Sketch
 from calibrant.decisions.net_benefit import net_benefit_values, require_thresholds
-from calibrant.inference.assess import assess, counted
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable, profile
 from calibrant.profiles.logistic import (
     calibration_intercept,
@@ -158,34 +155,16 @@ LEAST_DENSITY = 0.01
 """Share of the greatest density below which the curve is not looked at."""
 
 
-def _on_probabilities(sample: Sample) -> Sample:
-    """The sample smoothed on the probability scale, where its gaps are defined.
-
-    On another scale a single row far out has a neighbourhood of its own, and is its own curve.
-    """
-    if sample.sketch.scale.reflected:
-        return sample
-    if sample.rows is None:
-        raise Unavailable(
-            "the gaps are those of the curve on the probability scale: they need rows, or a sketch on it"
-        )
-    old, rows = sample.assessment, replace(sample.rows, kept=None, dropped={})
-    sketch = Sketch.from_rows(rows)
-    frequency = sketch.weighted and not sample.sketch.weighted
-    assessment = assess(
-        rows,
-        cluster=None if sample.clusters is None else sample.clusters[0],
-        margin=old.margin,
-        confidence=old.confidence,
-        weight_type="frequency" if frequency else "importance",
-    )
-    sketch = counted(rows, sketch) if frequency else sketch
-    return replace(sample, sketch=sketch, assessment=assessment, _memory={})
+def _require_probabilities(sample: Sample) -> None:
+    """Refuse another scale, on which a single row far out has a neighbourhood of its own."""
+    if not sample.sketch.scale.reflected:
+        raise Unavailable("the gaps are those of the curve on the probability scale")
 
 
 def _mean_gap(sample: Sample) -> Quantity:
     """Integrated calibration index of the smooth curve, which is SmoothECE."""
-    found = sample.once(_on_probabilities).assessment
+    _require_probabilities(sample)
+    found = sample.assessment
     return Quantity(
         "mean gap (ICI)",
         found.smooth_ece,
@@ -208,7 +187,7 @@ def gap_quantiles(sample: Sample) -> dict[str, Quantity]:
     The intervals follow from one simultaneous band: every gap is at most the one estimated and the band's
     half-width, and at least the one estimated less that, so the same is true of their quantiles.
     """
-    sample = sample.once(_on_probabilities)
+    _require_probabilities(sample)
     found = sample.assessment
     bandwidth = max(found.bandwidth, found.noise_floor.value, 1.0 / MOST_POINTS)
     nodes = 64

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,7 +15,7 @@ from calibrant.decisions.ranking import rank_rows, rank_sketch
 from calibrant.decisions.selective import selective_of
 from calibrant.errors import TooFewRows
 from calibrant.inference.profile import Profile, Quantity, Sample, Unavailable, profile
-from calibrant.inference.quantiles import exact_binomial
+from calibrant.profiles.scores import event_rate
 
 BIN_ROWS = 100
 """Answers to a bin in the calibration error of Humanity's Last Exam."""
@@ -66,16 +65,8 @@ def llm(*, abstained: int = 0) -> Profile:
 
 
 def _accuracy(sample: Sample) -> Quantity:
-    """Share of right answers; where rows are alike, its exact interval."""
-    accuracy = sample.mean("accuracy", sample.y)
-    right, n = float(sample.points.mass[:, 1].sum()), float(sample.points.n)
-    if sample.cluster is not None and right in (0.0, sample.points.total):
-        n = float(sample.cluster.max()) + 1.0  # as if each cluster were one answer
-        right = n * (right > 0.0)
-    elif sample.dependent or sample.fractional:
-        return replace(accuracy, low=max(accuracy.low, 0.0), high=min(accuracy.high, 1.0))
-    low, high = exact_binomial(right, n, sample.confidence)
-    return replace(accuracy, low=float(low), high=float(high))
+    """Share of right answers."""
+    return event_rate(sample, "accuracy")
 
 
 def _over_confidence(sample: Sample) -> Quantity:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inference.profile import Quantity, Sample, Unavailable
-from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.quantiles import exact_binomial, normal_quantile
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +23,16 @@ FEW_EVENTS = 30
 def squared_error(p: Floats, y: Floats) -> Floats:
     """(p - y)² of outcomes 0 and 1; a soft outcome is both, in its shares."""
     return np.asarray(y * (1.0 - p) ** 2 + (1.0 - y) * p**2)
+
+
+def event_rate(sample: Sample, name: str) -> Quantity:
+    """Event rate, with its exact interval where rows are alike or all outcomes are."""
+    rate = sample.mean(name, sample.y)
+    if 0.0 < sample.points.base_rate < 1.0 and (sample.dependent or sample.fractional):
+        return replace(rate, low=max(rate.low, 0.0), high=min(rate.high, 1.0))
+    units = sample.units if sample.cluster is None else float(sample.cluster.max() + 1)
+    low, high = exact_binomial(min(rate.value, 1.0) * units, units, sample.confidence)
+    return replace(rate, low=float(low), high=float(high))
 
 
 def _one_outcome(sample: Sample) -> str:

@@ -11,14 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_number, require_choice, require_count
-from calibrant.data.arrays import as_column, require_each
-from calibrant.errors import InputError
+from calibrant.data.arrays import numbers, require_each
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable, profile
 from calibrant.inference.quantiles import skewed_quantiles
 from calibrant.measures._chains import pooled
 from calibrant.measures.binned import Bins, bins_of
 from calibrant.measures.isotonic import binned_decomposition, corp_decomposition
-from calibrant.profiles.scores import brier_score, scaled_brier, skill_score, squared_error
+from calibrant.profiles.scores import (
+    brier_score,
+    event_rate,
+    scaled_brier,
+    skill_score,
+    squared_error,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -63,8 +68,11 @@ def weather(*, climatology: Any = None, n_bins: int = BINS, at: Forecast = "mean
     skill: Measure = _skill
     if climatology is not None:
         alone = is_number(climatology)
-        column = np.asarray(climatology) if alone else as_column(climatology, "climatology")
-        skill = partial(_skill_over, climatology=column)
+        column = numbers([climatology] if alone else climatology, "climatology")
+        valid = (column >= 0.0) & (column <= 1.0)
+        rule = "hold probabilities, in [0, 1]"
+        require_each("climatology", column, valid, rule, "Divide percentages by 100.")
+        skill = partial(_skill_over, climatology=column[0] if alone else column)
     return Profile(
         "weather",
         {
@@ -83,10 +91,11 @@ def _skill(sample: Sample) -> Quantity:
     return replace(scaled_brier(sample), name="Brier skill score", source=source)
 
 
-def _skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
+def _skill_over(sample: Sample, climatology: Any) -> Quantity:
     """1 - Brier score / that of the climatology given."""
     sample.require_rows("the skill over a climatology")
-    column = _climatology(sample, climatology)
+    alone = np.ndim(climatology) == 0
+    column = climatology if alone else sample.column("climatology", climatology)[0]
     ours, theirs = squared_error(sample.p, sample.y), squared_error(column, sample.y)
     score, reference = float(sample.share @ ours), float(sample.share @ theirs)
     if reference == 0.0:
@@ -94,24 +103,6 @@ def _skill_over(sample: Sample, climatology: NDArray[Any]) -> Quantity:
     influence = score * (theirs - reference) / reference**2 - (ours - score) / reference
     source = "Brier 1950; reference: the climatology given"
     return skill_score(sample, "Brier skill score", 1.0 - score / reference, influence, source)
-
-
-def _climatology(sample: Sample, climatology: NDArray[Any]) -> Floats:
-    """Climatology of each row that was kept, as probabilities."""
-    try:
-        column = np.asarray(climatology, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError("`climatology` must hold numbers.", argument="climatology") from error
-    if column.ndim == 0:
-        column = np.full(sample.p.size, column)
-        kept, number = column, np.arange(column.size)
-    else:
-        kept, number = sample.column("climatology", column)
-    valid = np.ones(column.size, dtype=np.bool_)
-    valid[number] = (kept >= 0.0) & (kept <= 1.0)
-    rule = "hold probabilities, in [0, 1]"
-    require_each("climatology", column, valid, rule, "Divide percentages by 100.")
-    return kept
 
 
 def _sharpness(sample: Sample) -> Quantity:
@@ -154,14 +145,9 @@ def _binned_parts(sample: Sample, bins: int, at: Forecast) -> list[Quantity]:
 
 def _uncertainty(sample: Sample) -> Quantity:
     """Variance of the outcome, rate (1 - rate)."""
-    rate = sample.mean("event rate", sample.y)
-    low, high = (min(max(end, 0.0), 1.0) for end in (rate.low, rate.high))
-    if rate.value in (0.0, 1.0):  # exact limit of an outcome that did not occur
-        units = sample.units if sample.cluster is None else float(sample.cluster.max() + 1)
-        unseen = 1.0 - (0.5 * (1.0 - sample.confidence)) ** (1.0 / units)
-        low, high = (0.0, unseen) if rate.value == 0.0 else (1.0 - unseen, 1.0)
-    spread = [end * (1.0 - end) for end in (low, high)]
-    most = 0.25 if low < 0.5 < high else max(spread)
+    rate = event_rate(sample, "event rate")
+    spread = [end * (1.0 - end) for end in (rate.low, rate.high)]
+    most = 0.25 if rate.low < 0.5 < rate.high else max(spread)
     value = rate.value * (1.0 - rate.value)
     return Quantity("uncertainty", value, min(spread), most, source=MURPHY)
 
