@@ -6,8 +6,8 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 from calibrant import Sketch
+from calibrant.inference.logistic import log_odds, posterior
 from calibrant.recalibration.adaptive import FAMILIES, AdaptiveRecalibrator
-from calibrant.recalibration.logistic import log_odds, posterior
 
 
 def drawn(n, slope=1.0, seed=0):

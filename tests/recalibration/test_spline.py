@@ -6,7 +6,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import Sketch
-from calibrant.recalibration.logistic import log_odds
+from calibrant.inference.logistic import log_odds
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.spline import SplineRecalibrator
 

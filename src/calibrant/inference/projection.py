@@ -17,9 +17,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.sparse import csr_array
-from scipy.special import expit, kolmogorov, logit
+from scipy.special import kolmogorov
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_share
 from calibrant.data.arrays import numbers, require_each
@@ -28,21 +26,19 @@ from calibrant.data.rows import InputOptions, Rows, as_rows
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import CalibrantWarning, InputError
+from calibrant.inference.logistic import expit, log_odds, posterior
 from calibrant.measures.result_record import Record, frame_of
 
 Floats = NDArray[np.float64]
 
 KNOTS, DRAWS, CELLS = 20, 1000, 1000
-"""Quantiles of each sample between which g is linear; draws of the curve, and cells of the current
-predictions in these draws."""
+"""Quantiles of each sample between which g is linear; draws of the curve; and cells of about equally many
+rows that stand for those of either sample in them."""
 
 LEVEL, SLOPE, WALK = 3.0, 1.0, 0.5
 """Prior standard deviations of g: its level (from a twentieth to twenty times the odds); its slope (at -1 the
 predictions say nothing, at 1 the curve is twice as steep); and its bend over one unit of the log-odds (a unit
 over the four from .12 to .88)."""
-
-NEAREST = 2.0**-24
-"""Log-odds see predictions of 0 and 1 as this far away: half of float32's spacing at 1."""
 
 FEW, MOST_BEYOND = 5, 0.1
 """Rows of the reference that tell nothing of its curve beyond them; and share of rows there, above which
@@ -196,9 +192,9 @@ def project(
             warnings.warn(CalibrantWarning(message), stacklevel=2)
         drift, drift_p_value = _kolmogorov_smirnov(known, now)
         curve = _Curve.of(known, now)
-        mu = curve(f, curve.mode[:, None])
-        cells = _pooled(f, mass, threshold)
-        draws = (curve(cells[0], curve.draws), *cells)
+        mu = curve(f, curve.mode)
+        cells, weight = _pooled(now, threshold)
+        draws = (curve(cells, curve.draws), cells, weight[:, 0] / now.total)
     ends = [0.5 - 0.5 * confidence, 0.5 + 0.5 * confidence]
     values = _metrics(mu, f, mass, now.n, threshold)[:, 0]
     intervals = np.stack([values, values], axis=1)
@@ -255,46 +251,25 @@ class _Curve(NamedTuple):
     @classmethod
     def of(cls, known: Points, now: Points) -> _Curve:
         """Logistic regression with the log-odds of the predictions as offset."""
-        x, rows, events = _log_odds(known.p), known.mass.sum(axis=1), known.mass[:, 1]
-        each = [_log_odds(_quantiles(points)) for points in (known, now)]
-        knots = np.unique(np.concatenate(each))
-        knots = np.append(knots, knots[-1] + 1.0)  # at least two
+        knots = np.unique(np.concatenate([log_odds(_quantiles(one)) for one in (known, now)]))
         steps = np.tile(WALK * np.sqrt(np.diff(knots)), (knots.size, 1))
-        # Independent standard normal coefficients: level, slope and steps of the walk.
-        prior = np.column_stack([np.full(knots.size, LEVEL), SLOPE * knots, np.tril(steps, -1)])
-        basis = _hats(x, knots)
-
-        def chances(z: Floats) -> Floats:
-            return np.asarray(expit(x + basis @ (prior @ z)))
-
-        def loss(z: Floats) -> float:
-            s = x + basis @ (prior @ z)
-            return float(rows @ np.logaddexp(0.0, s) - events @ s + 0.5 * z @ z)
-
-        def slope(z: Floats) -> Floats:
-            return np.asarray(prior.T @ (basis.T @ (rows * chances(z) - events)) + z)
-
-        def curvature(z: Floats) -> Floats:
-            mu = chances(z)
-            inner = basis.T @ basis.multiply((rows * mu * (1.0 - mu))[:, None])
-            return np.asarray(prior.T @ (inner @ prior) + np.eye(z.size))
-
-        start = np.zeros(prior.shape[1])
-        mode = minimize(loss, start, method="trust-exact", jac=slope, hess=curvature).x
-        root = np.linalg.inv(np.linalg.cholesky(curvature(mode))).T
-        half = np.random.default_rng(0).standard_normal((mode.size, DRAWS // 2))
-        draws = mode[:, None] + root @ np.hstack([half, -half])
-        return cls(knots, prior @ mode, prior @ draws)
+        level = np.full(knots.size, LEVEL)
+        # The coefficients of level, slope and steps of the walk are independent and standard normal.
+        basis = np.column_stack([level, SLOPE * knots, np.tril(steps, -1)])
+        f, mass = _pooled(known)
+        x, rows = log_odds(f), mass.sum(axis=1)
+        features = _interpolated(x, knots, basis)
+        found = posterior(features, x, rows, mass[:, 1] / rows, np.ones(basis.shape[1]))
+        root = np.linalg.inv(np.linalg.cholesky(found.precision)).T
+        half = root @ np.random.default_rng(0).standard_normal((len(root), DRAWS // 2))
+        mode = basis @ found.coefficients[:, None]
+        return cls(knots, mode, mode + basis @ np.hstack([half, -half]))
 
     def __call__(self, f: Floats, g: Floats) -> Floats:
         """Chances of events at these predictions, a column for each column of g; f itself where g is 0."""
-        x = _log_odds(f)[:, None]
-        change = expit(x + _hats(x[:, 0], self.knots) @ g) - expit(x)
+        x = log_odds(f)[:, None]
+        change = expit(x + _interpolated(x[:, 0], self.knots, g)) - expit(x)
         return np.asarray(np.clip(f[:, None] + change, 0.0, 1.0))
-
-
-def _log_odds(p: Floats) -> Floats:
-    return np.asarray(logit(np.clip(p, NEAREST, 1.0 - NEAREST)))
 
 
 def _quantiles(points: Points) -> Floats:
@@ -303,21 +278,20 @@ def _quantiles(points: Points) -> Floats:
     return points.p[np.minimum(place, points.p.size - 1)]
 
 
-def _hats(at: Floats, knots: Floats) -> Any:
-    """Sparse weights of the values at the knots in a piecewise linear function."""
-    left = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, knots.size - 2)
-    share = (at - knots[left]) / (knots[left + 1] - knots[left])
-    row = np.tile(np.arange(at.size), 2)
-    weights = np.concatenate([1.0 - share, share]), (row, np.concatenate([left, left + 1]))
-    return csr_array(weights, shape=(at.size, knots.size))
+def _interpolated(x: Floats, knots: Floats, values: Floats) -> Floats:
+    """Piecewise linear functions with these values at the knots, a column each."""
+    return np.stack([np.interp(x, knots, column) for column in values.T], axis=1)
 
 
-def _pooled(f: Floats, mass: Floats, threshold: float) -> tuple[Floats, Floats]:
-    """Predictions and their shares in cells of about equal ones, on one side of the threshold each."""
-    place = np.minimum(np.cumsum(mass) * CELLS, CELLS - 1).astype(np.int64)
-    cell = np.unique(place + CELLS * (f >= threshold), return_inverse=True)[1]
-    share = np.bincount(cell, mass).astype(np.float64)
-    return np.bincount(cell, mass * f) / share, share
+def _pooled(points: Points, threshold: float = 0.5) -> tuple[Floats, Floats]:
+    """Mean prediction and mass by outcome of the cells, each on one side of the threshold."""
+    place = np.minimum(points.cumulative[:-1, 0] / points.total * CELLS, CELLS - 1)
+    cell = np.unique(place.astype(np.int64) + CELLS * (points.p >= threshold), return_inverse=True)[
+        1
+    ]
+    others, events = (np.bincount(cell, column) for column in points.mass.T)
+    sums = np.bincount(cell, points.mass.sum(axis=1) * points.p)
+    return sums / (others + events), np.stack([others, events], axis=1)
 
 
 def _metrics(mu: Floats, f: Floats, mass: Floats, n: int, threshold: float) -> Floats:

@@ -13,10 +13,10 @@ from calibrant._optional import require
 from calibrant.data.arrays import require_each
 from calibrant.data.rows import as_rows
 from calibrant.errors import InputError, TooFewRows, invalid, show_value
+from calibrant.inference.logistic import expit
 from calibrant.recalibration.choice import choose_recalibrator
 from calibrant.recalibration.class_map import LEAST_OF_A_CLASS
 from calibrant.recalibration.learned_map import make_map
-from calibrant.recalibration.logistic import expit
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
 

@@ -14,9 +14,9 @@ from math import copysign, inf, isinf, isnan, log, nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inference.logistic import posterior
 from calibrant.inference.profile import Quantity, Sample, Unavailable
 from calibrant.inference.quantiles import normal_quantile
-from calibrant.recalibration.logistic import posterior
 
 Floats = NDArray[np.float64]
 

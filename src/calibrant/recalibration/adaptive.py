@@ -9,6 +9,15 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_flag
 from calibrant.data.cell_sums import over_outcomes
+from calibrant.inference.logistic import (
+    AN_END,
+    LIMIT,
+    Posterior,
+    expit,
+    log_odds,
+    posterior,
+    rows_per_weight,
+)
 from calibrant.measures._chains import pooled
 from calibrant.recalibration.learned_map import (
     Floats,
@@ -18,15 +27,6 @@ from calibrant.recalibration.learned_map import (
     Training,
     checked_probabilities,
     register,
-)
-from calibrant.recalibration.logistic import (
-    AN_END,
-    LIMIT,
-    Posterior,
-    expit,
-    log_odds,
-    posterior,
-    rows_per_weight,
 )
 
 __all__ = ["FAMILIES", "AdaptiveRecalibrator"]

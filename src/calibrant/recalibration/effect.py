@@ -28,6 +28,7 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows, invalid
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import cluster_codes
+from calibrant.inference.logistic import NEAREST_TO_THE_ENDS, logarithms
 from calibrant.measures.result_record import Record
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.class_map import ClassRecalibrator, called_classes
@@ -39,7 +40,6 @@ from calibrant.recalibration.learned_map import (
     require_map,
     shape_of,
 )
-from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS, logarithms
 
 __all__ = [
     "Effect",

@@ -14,8 +14,8 @@ from calibrant._arguments import require_number
 from calibrant.data.cells import Cells, column_sets
 from calibrant.data.classes import SMALLEST_LOGARITHM, SUM_TOLERANCE
 from calibrant.errors import InputError, invalid
+from calibrant.inference.logistic import NEAREST_TO_THE_ENDS
 from calibrant.io.sql import Dialect, Expression, dialect_named, literal, piecewise_linear
-from calibrant.recalibration.logistic import NEAREST_TO_THE_ENDS
 
 if TYPE_CHECKING:
     from calibrant.recalibration.class_map import ClassRecalibrator

@@ -16,6 +16,7 @@ from calibrant.data.cells import MOST_BINS, Cells, column_sets, crossed, require
 from calibrant.data.points import Points
 from calibrant.data.rows import Rows, as_rows, require_same_index_in
 from calibrant.errors import InputError, show_value
+from calibrant.inference.logistic import expit, log_odds, rows_per_weight
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.export import group_sql
 from calibrant.recalibration.learned_map import (
@@ -30,7 +31,6 @@ from calibrant.recalibration.learned_map import (
     make_map,
     register,
 )
-from calibrant.recalibration.logistic import expit, log_odds, rows_per_weight
 
 if TYPE_CHECKING:
     from calibrant.io.sql import Expression

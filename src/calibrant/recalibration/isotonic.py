@@ -11,6 +11,7 @@ from calibrant._arguments import generator, require_count, require_seed
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError
+from calibrant.inference.logistic import rows_per_weight
 from calibrant.measures._chains import pooled
 from calibrant.recalibration.learned_map import (
     Floats,
@@ -21,7 +22,6 @@ from calibrant.recalibration.learned_map import (
     checked_probabilities,
     register,
 )
-from calibrant.recalibration.logistic import rows_per_weight
 
 __all__ = ["CrossVennAbersRecalibrator", "IsotonicRecalibrator", "VennAbersRecalibrator"]
 

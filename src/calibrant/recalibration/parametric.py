@@ -12,6 +12,7 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
 from calibrant.data.sketches import is_summed
 from calibrant.errors import InputError
+from calibrant.inference.logistic import expit, fit_logistic, log_odds, logarithms
 from calibrant.recalibration.learned_map import (
     FitOptions,
     Floats,
@@ -22,7 +23,6 @@ from calibrant.recalibration.learned_map import (
     checked_probabilities,
     register,
 )
-from calibrant.recalibration.logistic import expit, fit_logistic, log_odds, logarithms
 
 __all__ = [
     "BetaRecalibrator",

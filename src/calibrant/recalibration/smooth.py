@@ -11,6 +11,7 @@ from calibrant.data.points import Points
 from calibrant.data.scales import Scale, as_scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import invalid
+from calibrant.inference.logistic import rows_per_weight
 from calibrant.measures._chains import pooled
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.recalibration.learned_map import (
@@ -21,7 +22,6 @@ from calibrant.recalibration.learned_map import (
     Training,
     register,
 )
-from calibrant.recalibration.logistic import rows_per_weight
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.smoothing.curves import smooth_curves
 

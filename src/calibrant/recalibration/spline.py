@@ -10,6 +10,7 @@ import numpy as np
 from calibrant._arguments import generator, is_integer, require_count, require_seed
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
+from calibrant.inference.logistic import expit, log_odds, posterior, rows_per_weight
 from calibrant.recalibration.learned_map import (
     Floats,
     Parts,
@@ -18,7 +19,6 @@ from calibrant.recalibration.learned_map import (
     Training,
     register,
 )
-from calibrant.recalibration.logistic import expit, log_odds, posterior, rows_per_weight
 
 __all__ = ["SplineRecalibrator"]
 
