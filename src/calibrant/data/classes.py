@@ -159,9 +159,7 @@ def class_indices(given: NDArray[Any], known: list[Any], *, by_number: bool) -> 
 # -- logits ------------------------------------------------------------------------------------
 
 
-def refuse_probabilities(
-    logits: NDArray[Any], tolerance: float, argument: str, hint: str = PROBABILITIES
-) -> None:
+def refuse_probabilities(logits: NDArray[Any], tolerance: float, argument: str) -> None:
     """Refuse a matrix whose every row lies in [0, 1] and sums to 1: nothing else looks like that.
 
     Examples
@@ -178,7 +176,7 @@ def refuse_probabilities(
         if not (np.all(sums <= tolerance) and rows.min() >= 0.0):
             return
     message = f"`{argument}` must hold logits, and every row lies in [0, 1] and sums to 1."
-    raise InputError(message, argument=argument, hint=hint)
+    raise InputError(message, argument=argument, hint=PROBABILITIES)
 
 
 def finite_logits(logits: NDArray[Any], argument: str) -> NDArray[Any]:

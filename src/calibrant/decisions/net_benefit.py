@@ -28,7 +28,7 @@ from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.data.sketches import Stacked, is_summed
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import read_clustered
-from calibrant.inference.clusters import clusters_of_sketches, random_blocks
+from calibrant.inference.clusters import clusters_of_sketches
 from calibrant.inference.profile import Sample
 from calibrant.measures.result_record import Record, rows_text
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
@@ -39,6 +39,8 @@ Integers = NDArray[np.int64]
 
 DEFAULT_THRESHOLDS = np.arange(1, 100) / 100.0
 FOLDS, DRAWS = 5, 4000
+MOST_BLOCKS = 1024
+"""Of clusters: their variance is known to 1 / √512, some 4%."""
 UNIT = 2.0**-FRACTION_BITS
 
 
@@ -345,7 +347,7 @@ def _curve(
         covariance = (centred.T * squared) @ centred * (units / max(units - 1.0, 1e-9))
     else:
         units = float(split.units)
-        block, blocks = random_blocks(split.unit, split.units, seed=seed)
+        block, blocks = _random_blocks(split.unit, split.units, seed=seed)
         size = blocks * len(worth)
         table = np.bincount(block * len(worth) + entry, split.share, size).reshape(blocks, -1)
         sums = table @ centred
@@ -381,6 +383,14 @@ def _curve(
         dropped=sketch.dropped,
         note=note,
     )
+
+
+def _random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integers, int]:
+    """At most MOST_BLOCKS sets of whole clusters, of nearly equal numbers, drawn at random."""
+    if clusters <= MOST_BLOCKS:
+        return codes, clusters
+    order = generator(seed, 6).permutation(clusters)
+    return order[codes] % MOST_BLOCKS, MOST_BLOCKS
 
 
 def _simultaneous(covariance: Floats, error: Floats, confidence: float, seed: int) -> Floats:

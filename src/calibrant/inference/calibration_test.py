@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from calibrant.data.sketch import Sketch
 from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.null_noise import DRAWS, MANY_SURPRISES, ResidualCells
-from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.quantiles import normal_quantile, wilson_error
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -258,7 +258,7 @@ class CalibrationTest:
         mean = abs(float(cells.residual.sum()))
         variance = float(cells.variances(np.ones((cells.mass.size, 1)))[0]) - mean**2 / cells.units
         z = normal_quantile(1.0 - 0.5 * level, cells.degrees)
-        return max(largest, mean - _wilson_error(max(variance, 0.0), z, cells.trials))
+        return max(largest, mean - wilson_error(max(variance, 0.0), z, cells.trials))
 
     def lower_bounds(self, level: float) -> tuple[Integers, Floats, Floats]:
         """Family, bandwidth s and lower confidence bound m of each statistic beyond its critical value."""
@@ -325,7 +325,7 @@ class CalibrationTest:
 
         def excess(s: float) -> float:
             seen = float(np.interp(math.log(s), logs, variance))
-            return s - error(s) - _wilson_error(seen, z, self.cells.trials)
+            return s - error(s) - wilson_error(seen, z, self.cells.trials)
 
         if excess(start) >= 0.0:
             return start
@@ -426,15 +426,6 @@ def _ranks(values: Floats) -> Integers:
 def _bernstein(z: Floats | float, third: Floats) -> Floats:
     """Deviation z / √(1 + zρ / 3) of Bernstein's inequality, ρ the third absolute moment over σ³."""
     return np.asarray(z / np.sqrt(1.0 + z * third / 3.0))
-
-
-def _wilson_error(variance: float, z: float, units: float) -> float:
-    """Error z² / 2m + z √(v + z² / 4m²) of a mean over m rows, as in Wilson's interval.
-
-    The observed variance v may be 0 although other samples would differ, as when no event was seen at all.
-    """
-    lean = 0.5 * z / units
-    return z * (lean + math.sqrt(variance + lean**2))
 
 
 def _union_bound(value: float, skews: Floats) -> float:

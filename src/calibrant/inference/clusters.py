@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import generator
 from calibrant.data.arrays import as_column, is_missing, require_each
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.rows import Rows
@@ -23,9 +22,6 @@ from calibrant.inference.residuals import cell_positions
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-MOST_BLOCKS = 1024
-"""Their variance is known to 1 / √512, some 4%."""
 
 
 def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tuple[Integers, int]:
@@ -137,14 +133,6 @@ class ClusterResiduals:
         """Factor on the variance of the mean residual, beside this one of independent rows; at least 1."""
         together = float((np.bincount(self.code, self.residual, self.number) ** 2).sum())
         return max(together / variance, 1.0) if variance > 0.0 else 1.0
-
-
-def random_blocks(codes: Integers, clusters: int, *, seed: int) -> tuple[Integers, int]:
-    """At most MOST_BLOCKS sets of whole clusters, of nearly equal numbers, drawn at random."""
-    if clusters <= MOST_BLOCKS:
-        return codes, clusters
-    order = generator(seed, 6).permutation(clusters)
-    return order[codes] % MOST_BLOCKS, MOST_BLOCKS
 
 
 def clusters_of_sketches(sketches: Sketch | Sketches, cluster: Any) -> Stacked | None:

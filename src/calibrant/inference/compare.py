@@ -46,7 +46,7 @@ from calibrant.inference.correction import (
 )
 from calibrant.inference.dependence import warn_of_repeated_rows
 from calibrant.inference.profile import LINE
-from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.quantiles import normal_quantile, wilson_error
 from calibrant.inference.residuals import ResidualGrid
 from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.group_keys import indexed
@@ -572,33 +572,26 @@ def _paired_difference(
     degrees = max(effective - 1.0, 1.0)
 
     def proved(worse: _Estimates, better: _Estimates) -> tuple[float, float]:
-        """Estimate that errs downwards of the difference, and its standard error."""
-        error = float(np.sqrt(((worse.on_lower - better.on_upper) ** 2).sum()))
-        return worse.lower - better.upper, error
+        """Estimate that errs downwards of the difference, and its variance."""
+        return worse.lower - better.upper, float(((worse.on_lower - better.on_upper) ** 2).sum())
 
     gaps = proved(one, other), proved(other, one)
-    gap, error = max(gaps)
+    gap, variance = max(gaps)
     # The z of which Wilson's error is the gap.
-    z = gap / np.sqrt(error**2 + gap / effective) if gap > 0.0 else 0.0
+    z = gap / np.sqrt(variance + gap / effective) if gap > 0.0 else 0.0
     p_value = max(2.0 * float(stdtr(degrees, -z)), np.finfo(np.float64).tiny)
 
     def bounds(level: float) -> Bounds:
         z = normal_quantile(1.0 - 0.5 * level, degrees)
 
-        def least(gap: float, error: float, better: _Estimates) -> float:
-            alone = float(np.sqrt((better.on_upper**2).sum()))
-            trivial = -better.upper - _wilson(z, alone, effective)
-            return max(gap - _wilson(z, error, effective), trivial, -1.0)
+        def least(gap: float, variance: float, better: _Estimates) -> float:
+            alone = float((better.on_upper**2).sum())
+            trivial = -better.upper - wilson_error(alone, z, effective)
+            return max(gap - wilson_error(variance, z, effective), trivial, -1.0)
 
         return least(*gaps[0], other), -least(*gaps[1], one)
 
     return p_value, bounds
-
-
-def _wilson(z: float, error: float, units: float) -> float:
-    """Wilson's z²/2m + z √(s² + z²/4m²): more than z s, as a sample may show no spread by chance."""
-    least = z / (2.0 * units)
-    return z * (least + float(np.hypot(error, least)))
 
 
 @dataclass(frozen=True, eq=False)

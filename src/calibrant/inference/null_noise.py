@@ -175,7 +175,12 @@ class ResidualCells:
         )
 
     def draws(self) -> Singles:
-        """Residuals of calibrated samples [m, DRAWS]: always the same, so that no p-value has a seed."""
+        """Residuals of calibrated samples [m, DRAWS]: always the same, so that no p-value has a seed.
+
+        In single precision, as are the products with them, which take most of the time of the test. Their
+        last digit depends on the number of threads of the linear algebra. Blocks of fixed size would not,
+        but take twice as long.
+        """
         rng = np.random.default_rng(0)
         if self.scores is not None:
             shape = (len(self.scores), DRAWS)

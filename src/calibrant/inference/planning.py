@@ -27,7 +27,7 @@ from calibrant.data.sketches import is_summed
 from calibrant.errors import InputError, invalid
 from calibrant.inference.assess import require_margin
 from calibrant.inference.calibration_test import CalibrationTest
-from calibrant.inference.quantiles import normal_quantile
+from calibrant.inference.quantiles import normal_quantile, wilson_error
 from calibrant.inference.residuals import cell_positions
 from calibrant.measures.result_record import Record
 
@@ -212,7 +212,7 @@ def _simulated_rows(
     def excess(log_n: float) -> float:
         n = math.exp(log_n)
         z = normal_quantile(0.5 + 0.5 * confidence, max(n - 1.0, 1.0))
-        error = z * (z / (2.0 * n) + np.sqrt(variances / n + (z / (2.0 * n)) ** 2))
+        error = wilson_error(variances / n, z, n)
         return float(np.quantile(values / math.sqrt(n) + error, power)) - margin
 
     low, high = math.log(2.0), math.log(MAX_ROWS)

@@ -1,9 +1,10 @@
-"""Quantiles of the normal, of Student's t and of skewed sums; exact binomial intervals."""
+"""Quantiles of the normal, of Student's t and of skewed sums; Wilson's and exact binomial intervals."""
 
 from __future__ import annotations
 
 import math
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,20 @@ def normal_quantile(level: float, degrees: float = math.inf) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, level))
+
+
+def wilson_error(variance: Any, z: float, units: float) -> Any:
+    """Error z² / 2m + z √(v + z² / 4m²) of a mean over m rows, as in Wilson's interval.
+
+    The observed variance v may be 0 although other samples would differ, as when no event was seen at all.
+
+    Examples
+    --------
+    >>> wilson_error(0.0, 2.0, 100.0)
+    0.04
+    """
+    lean = 0.5 * z / units
+    return z * (lean + (variance + lean**2) ** 0.5)
 
 
 def skewness(deviations: Floats) -> float:
