@@ -134,7 +134,7 @@ def require_count(argument: str, value: Any, *, least: int = 1, most: float = 1 
         return int(value)
     large = is_integer(value) and value > most
     rule = f"be at most {most}" if large else f"be a whole number, {least} or more"
-    raise InputError(f"`{argument}` must {rule}; got {show_value(value)}.", argument=argument)
+    raise InputError(f"`{argument}` must {rule}; got {show_value(value)}.")
 
 
 def require_flag(argument: str, value: Any) -> bool:

@@ -118,7 +118,6 @@ def place_of_file(target: Target) -> Path:
     if not final.parent.is_dir():
         raise InputError(
             f"`path` is {_shown(final)}, but there is no folder {_shown(final.parent)}.",
-            argument="path",
             file=str(final),
             hint="Make the folder first.",
         )

@@ -142,7 +142,7 @@ def invalid(argument: str, rule: str, value: Any, hint: str | None = None) -> In
     `power` must be between 0 and 1; got 1.5.
     """
     message = f"`{argument}` must {rule}; got {show_value(value)}."
-    return InputError(message, argument=argument, hint=hint)
+    return InputError(message, hint=hint)
 
 
 class TooFewRows(InputError):

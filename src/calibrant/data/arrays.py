@@ -59,11 +59,11 @@ def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
     if column.ndim == 1 and column.size:
         return column
     if column.ndim == 1:
-        raise InputError(f"`{name}` must not be empty; it has no rows.", argument=name)
+        raise InputError(f"`{name}` must not be empty; it has no rows.")
     if column.ndim == 0:
         message = f"`{name}` must be an array or a list; got {type(values).__name__}."
         models = name == "y_prob" and isinstance(values, Mapping)
-        raise InputError(message, argument=name, hint=SEVERAL_MODELS if models else None)
+        raise InputError(message, hint=SEVERAL_MODELS if models else None)
     hint = "For class probabilities use `calibrant.confidence`, `top_label` or `classwise`."
     if column.ndim == 2 and 1 in column.shape:
         hint = f"Pass `numpy.ravel({name})`."
@@ -71,7 +71,7 @@ def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
         hint = "For two classes pass the probability of the event, `y_prob[:, 1]`; for the confidence in "
         hint += 'the likelier one pass `multiclass="confidence"`.'
     message = f"`{name}` must be one-dimensional; its shape is {column.shape}."
-    raise InputError(message, argument=name, hint=hint)
+    raise InputError(message, hint=hint)
 
 
 def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
@@ -105,7 +105,7 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(values):
         message = f"`{name}` must be a dense array; it is a sparse {type(values).__name__}."
-        raise InputError(message, argument=name, hint="Pass `.toarray()` of it.")
+        raise InputError(message, hint="Pass `.toarray()` of it.")
     import narwhals as nw
 
     series = nw.from_native(values, series_only=True, pass_through=True)
@@ -123,7 +123,7 @@ def _from_foreign(values: Any, name: str) -> NDArray[Any]:
         return np.asarray(values.to_numpy() if isinstance(values, nw.Series) else values)
     except Exception as error:
         message = f"`{name}` must be an array, a list or a column of a frame; got {type(values).__name__}."
-        raise InputError(message, argument=name) from error
+        raise InputError(message) from error
 
 
 def _from_sequence(values: list[Any] | tuple[Any, ...], name: str) -> NDArray[Any]:
@@ -133,7 +133,7 @@ def _from_sequence(values: list[Any] | tuple[Any, ...], name: str) -> NDArray[An
         return np.asarray(values, dtype=object) if array.dtype.kind in "US" else array
     except ValueError as error:
         message = f"`{name}` must be an array; its rows differ in length."
-        raise InputError(message, argument=name) from error
+        raise InputError(message) from error
 
 
 def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:
@@ -144,7 +144,7 @@ def _from_extension_dtype(values: NDArray[Any], name: str) -> NDArray[Any]:
             pass
     message = f"`{name}` must hold numbers or labels; its type is {values.dtype}."
     hint = "Complex data not supported: pass real numbers." if values.dtype.kind == "c" else None
-    raise InputError(message, argument=name, hint=hint)
+    raise InputError(message, hint=hint)
 
 
 def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
@@ -192,7 +192,7 @@ def numbers(value: Any, name: str, data: Any = None, *, ndim: int = 1) -> NDArra
     array = as_array(_named(value, name, data), name)
     if array.ndim != ndim or array.size == 0:
         wanted = "a column of numbers" if ndim == 1 else "a table with a row for each outcome"
-        raise InputError(f"`{name}` must be {wanted}; its shape is {array.shape}.", argument=name)
+        raise InputError(f"`{name}` must be {wanted}; its shape is {array.shape}.")
     require_numbers(name, array.ravel())
     array = array.astype(np.float64)
     finite = np.asarray(np.isfinite(array).reshape(array.shape[0], -1).all(axis=1))
@@ -212,7 +212,7 @@ def require_numbers(name: str, column: NDArray[Any], *, drop: bool = False) -> N
     elif name == "y_prob" and isinstance(column[row], str):
         hint = "Convert it to numbers first. Or are `y_true` and `y_prob` exchanged?"
     message = f"`{name}` must hold numbers; row {row} has {show_value(column[row])}."
-    raise InputError(message, argument=name, row=row, hint=hint or None)
+    raise InputError(message, row=row, hint=hint or None)
 
 
 def require_each(
@@ -231,7 +231,7 @@ def require_each(
     if wrong.size:
         row = int(wrong[0])
         message = f"`{name}` must {rule}; row {row} has {show_value(column[row])}."
-        raise InputError(message, argument=name, row=row, hint=hint)
+        raise InputError(message, row=row, hint=hint)
 
 
 def categories(value: Any, name: str, data: Any = None) -> NDArray[Any]:
@@ -252,7 +252,7 @@ def categories(value: Any, name: str, data: Any = None) -> NDArray[Any]:
             None if gone else str(one) for one, gone in zip(column, is_missing(column), strict=True)
         ]
     except Exception as error:  # of any object
-        raise InputError(f"`{name}` must hold numbers or labels.", argument=name) from error
+        raise InputError(f"`{name}` must hold numbers or labels.") from error
     column = np.empty(len(texts), dtype=object)
     column[:] = texts
     return column
@@ -262,13 +262,13 @@ def _named(value: Any, name: str, data: Any) -> Any:
     if not isinstance(value, str):
         return value
     if data is None:
-        raise InputError(f"`{name}` is a name, and there is no `data`.", argument=name)
+        raise InputError(f"`{name}` is a name, and there is no `data`.")
     try:
         return data[value]
     except Exception as error:  # of any table
         hint = "Read the file first: `data` is a table here." if isinstance(data, str) else None
         raise InputError(
-            f"`{name}` must name a column; {show_value(value)} is none.", argument=name, hint=hint
+            f"`{name}` must name a column; {show_value(value)} is none.", hint=hint
         ) from error
 
 
@@ -279,6 +279,5 @@ def same_length(**columns: NDArray[Any]) -> None:
         if other.shape[0] != one.shape[0]:
             raise InputError(
                 f"`{name}` must have one entry per row of `{first}`; they have {other.shape[0]} and "
-                f"{one.shape[0]}.",
-                argument=name,
+                f"{one.shape[0]}."
             )

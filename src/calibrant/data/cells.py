@@ -107,8 +107,7 @@ def row_values(values: NDArray[Any], rows: Rows, argument: str) -> NDArray[Any]:
     given = rows.n + sum(rows.dropped.values())
     if values.size != given:
         raise InputError(
-            f"`{argument}` must have one entry per row; it has {values.size} for {given} rows.",
-            argument=argument,
+            f"`{argument}` must have one entry per row; it has {values.size} for {given} rows."
         )
     return values if rows.kept is None else values[rows.kept]
 
@@ -128,7 +127,7 @@ def require_groups(
         fault = "has a value of its own in most rows"
     if fault:
         message = f"`{argument}`: {show_value(name)} {fault}."
-        raise InputError(message, argument=argument, hint="Leave it out.")
+        raise InputError(message, hint="Leave it out.")
 
 
 def _determines(code: Codes, y: NDArray[Any]) -> bool:

@@ -109,7 +109,6 @@ def _numbered(columns: Sequence[str], labels: set[Any]) -> tuple[Any, ...] | Non
     raise InputError(
         "`y_true` must hold the numbers that the columns of `y_prob` are named by; "
         f"{show_value(min(labels - set(names)))} is not among {listed}.",
-        argument="y_true",
         hint="Say which label each column stands for, in their order, with `classes=`.",
     )
 
@@ -135,7 +134,7 @@ def as_class_names(classes: Sequence[Any], columns: int | None) -> list[Any]:
         message = (
             f"`classes` must name each column once; {distinct} names differ, for {columns} columns."
         )
-        raise InputError(message, argument="classes")
+        raise InputError(message)
     return known
 
 
@@ -176,7 +175,7 @@ def refuse_probabilities(logits: NDArray[Any], tolerance: float, argument: str) 
         if not (np.all(sums <= tolerance) and rows.min() >= 0.0):
             return
     message = f"`{argument}` must hold logits, and every row lies in [0, 1] and sums to 1."
-    raise InputError(message, argument=argument, hint=PROBABILITIES)
+    raise InputError(message, hint=PROBABILITIES)
 
 
 def finite_logits(logits: NDArray[Any], argument: str) -> NDArray[Any]:
@@ -193,7 +192,7 @@ def finite_logits(logits: NDArray[Any], argument: str) -> NDArray[Any]:
         row = int(wrong[0])
         seen = show_value(logits[row][bad[row]][0])
         message = f"`{argument}` must hold logits that are finite or -inf, and not -inf alone; "
-        raise InputError(f"{message}row {row} has {seen}.", argument=argument, row=row)
+        raise InputError(f"{message}row {row} has {seen}.", row=row)
     top = logits.max(axis=1, keepdims=True)
     total = np.exp(logits - top).sum(axis=1, keepdims=True)
     return np.where(masked, top + np.log(total) + SMALLEST_LOGARITHM, logits)
@@ -337,7 +336,7 @@ class ClassProbabilities:
             message = f"`y_true` must hold one of {len(self.classes)} classes, {first} to {last}; "
             message += f"row {row} has {show_value(self.given_labels[row])}."
             hint = f"Name the classes of the columns with `classes=`. {DROP}"
-            return InputError(message, argument="y_true", row=row, hint=hint)
+            return InputError(message, row=row, hint=hint)
         probs = self.probs[row]
         total = float(np.einsum("i->", probs))
         worst = float(probs[np.argmax(np.abs(probs - np.clip(probs, 0, 1)))])
@@ -349,7 +348,7 @@ class ClassProbabilities:
         elif not 0 <= worst <= 1:
             rule = f"lie in [0, 1]; row {row} has {show_value(worst)}"
         hint = f"{hint} {DROP}".strip()
-        return InputError(f"`y_prob` must {rule}.", argument="y_prob", row=row, hint=hint)
+        return InputError(f"`y_prob` must {rule}.", row=row, hint=hint)
 
 
 def as_class_probabilities(
@@ -370,16 +369,16 @@ def as_class_probabilities(
             "`y_prob` must have a row for each case and a column for each class; its shape is "
         )
         hint = "For the probability of one event, in one column, use `calibrant.smooth_ece`."
-        raise InputError(f"{message}{matrix.shape}.", argument="y_prob", hint=hint)
+        raise InputError(f"{message}{matrix.shape}.", hint=hint)
     if matrix.shape[0] == 0:
-        raise InputError("`y_prob` must not be empty; it has no rows.", argument="y_prob")
+        raise InputError("`y_prob` must not be empty; it has no rows.")
     if matrix.dtype.kind not in "biuf":
-        raise InputError(f"`y_prob` must hold numbers, not {matrix.dtype}.", argument="y_prob")
+        raise InputError(f"`y_prob` must hold numbers, not {matrix.dtype}.")
     given = as_array(y_true, "y_true")
     if given.shape == matrix.shape:
         message = f"`y_true` must hold a class for each row; its shape is {given.shape}."
         hint = "From columns of 0 and 1 make classes with `numpy.argmax(y_true, axis=1)`."
-        raise InputError(message, argument="y_true", hint=hint)
+        raise InputError(message, hint=hint)
     given = as_column(given, "y_true")
     same_length(y_prob=matrix, y_true=given)
     if classes is None and hasattr(y_prob, "columns"):

@@ -210,9 +210,7 @@ class Rows:
         """Unpacks into y_true, y_prob."""
         if self.raw_weight is not None:
             message = "`sample_weight` would be lost if Rows were unpacked into y_true and y_prob."
-            raise InputError(
-                message, argument="sample_weight", hint="Pass the Rows on as they are."
-            )
+            raise InputError(message, hint="Pass the Rows on as they are.")
         return iter((self.y, self.p))
 
     def __repr__(self) -> str:
@@ -303,7 +301,7 @@ class Rows:
         assert weight is not None
         total = show_value(float(weight.sum()))
         rule = f"not be zero everywhere; the {self.n} weights add up to {total}"
-        raise InputError(f"`sample_weight` must {rule}.", argument="sample_weight")
+        raise InputError(f"`sample_weight` must {rule}.")
 
 
 def require_rows_left(some: Any, rows: int, dropped: Mapping[str, int]) -> None:
@@ -335,13 +333,13 @@ def refusal(rows: Rows, row: int, reason: str) -> InputError:
     rule, guess = _rule(rows, what)
     assert column is not None
     message = f"`{name}` must {rule}; row {row} has {show_value(column[row])}."
-    return InputError(message, argument=name, row=row, hint=f"{guess} {DROP}".strip())
+    return InputError(message, row=row, hint=f"{guess} {DROP}".strip())
 
 
 def missing_value(argument: str, row: int) -> InputError:
     """InputError for a row in which an argument has no value."""
     message = f"`{argument}` must not hold missing values; row {row} is missing (NaN)."
-    return InputError(message, argument=argument, row=row, hint=DROP)
+    return InputError(message, row=row, hint=DROP)
 
 
 def _rule(rows: Rows, what: str) -> tuple[str, str]:
@@ -445,7 +443,7 @@ def as_rows(
     if y_prob is None:
         message = f"`y_prob` is missing; there is one argument, of type {type(y_true).__name__}."
         hint = "Pass (y_true, y_prob), or data= with the names of columns."
-        raise InputError(message, argument="y_prob", hint=hint)
+        raise InputError(message, hint=hint)
     if has_classes(y_prob, multiclass, classes):
         from calibrant.data.classes import confidence
 
@@ -504,7 +502,7 @@ def require_alone(first: Any, y_prob: Any, options: InputOptions) -> None:
     if beside:
         kind, name = type(first).__name__, beside[0]
         message = f"`{name}` cannot be passed beside {kind}, which holds predictions and outcomes already."
-        raise InputError(message, argument=name, hint="Leave it out.")
+        raise InputError(message, hint="Leave it out.")
 
 
 _BY_PLACE = {
@@ -595,7 +593,7 @@ def require_label(labels: str, pos_label: Any) -> None:
         message = (
             '`pos_label` names one of two classes, and `labels="soft"` says that there are none.'
         )
-        raise InputError(message, argument="pos_label")
+        raise InputError(message)
 
 
 def _require_known_class(rows: Rows) -> None:
@@ -617,7 +615,7 @@ def refuse_event(event: Any, labels: Collection[Any]) -> None:
             f"`pos_label` must be one of the labels; {show_value(event)} is not among {listed}."
         )
         hint = f'Did you mean "{same[0]}"?' if same else nearest(event, texts)
-        raise InputError(message, argument="pos_label", hint=hint)
+        raise InputError(message, hint=hint)
 
 
 def has_classes(y_prob: Any, multiclass: Classes | None, classes: Any = None) -> bool:
@@ -650,7 +648,7 @@ def require_forms_of_classes(form: Form, labels: str, pos_label: Any) -> None:
     given |= {"pos_label": pos_label is not None, "labels": labels == "soft"}
     for name in filter(given.get, given):
         message = f"`multiclass` reads probabilities or logits of classes, and takes no `{name}`."
-        raise InputError(message, argument="multiclass")
+        raise InputError(message)
 
 
 def require_one_sample(multiclass: Classes | None) -> None:

@@ -136,7 +136,7 @@ class Scale:
     def __post_init__(self) -> None:
         for name in ("forward", "inverse"):
             if not callable(getattr(self, name)):
-                raise InputError(f"`{name}` must be a function of an array.", argument=name)
+                raise InputError(f"`{name}` must be a function of an array.")
         if not isinstance(self.name, str):
             raise invalid("name", "be text", self.name)
         require_number("widest", self.widest, 0.0)
@@ -144,15 +144,15 @@ class Scale:
         known = MAPS.get(self.name, (self.forward, self.inverse))
         relative = self.name.partition(":")[0] == "relative" and not isinstance(self.forward, Logit)
         if relative or known != (self.forward, self.inverse):
-            raise InputError(f"`name` must be your own; {self.name!r} is taken.", argument="name")
+            raise InputError(f"`name` must be your own; {self.name!r} is taken.")
         z = np.asarray(self.forward(_CHECKPOINTS), dtype=np.float64)
         if z.shape != _CHECKPOINTS.shape or not np.all(np.diff(z) > 0):
-            raise InputError(f"`forward` of {self.name!r} must increase.", argument="forward")
+            raise InputError(f"`forward` of {self.name!r} must increase.")
         wrong = ~(np.abs(np.asarray(self.inverse(z)) - _CHECKPOINTS) < 1e-6)
         if wrong.any():
             at = f"{_CHECKPOINTS[np.argmax(wrong)]:.6g}"
             message = f"`inverse` of {self.name!r} must undo `forward`; at p = {at} it does not."
-            raise InputError(message, argument="inverse")
+            raise InputError(message)
 
     def __repr__(self) -> str:
         return f"Scale({self.name!r})"
@@ -247,7 +247,7 @@ class Scale:
         if not self.has_grid:
             message = f"`scale` is too steep for a grid, so it has no sketch; {self.name!r} spans "
             hint = "Of arrays `calibrant.smooth_ece` takes it; for all else choose another scale."
-            raise InputError(f"{message}{self.length:.3g}.", argument="scale", hint=hint)
+            raise InputError(f"{message}{self.length:.3g}.", hint=hint)
         position: Floats = (np.clip(z, *self.limits) - self.limits[0] + self.margin) / self.length
         return position
 
@@ -284,7 +284,7 @@ def _named(name: str) -> Scale:
     rule = (
         f"be a Scale, or one of {', '.join(MAPS)}, relative:RATE with a base rate between 0 and 1"
     )
-    raise InputError(f"`scale` must {rule}; got {show_value(name)}.", argument="scale")
+    raise InputError(f"`scale` must {rule}; got {show_value(name)}.")
 
 
 def name_for_file(scale: Scale, what: str, hint: str) -> str:
@@ -301,7 +301,7 @@ def name_for_file(scale: Scale, what: str, hint: str) -> str:
         known = False
     if not known:
         message = f"`scale` must be one that calibrant knows by name, to write {what} to a file; "
-        raise InputError(f"{message}{scale.name!r} is your own.", argument="scale", hint=hint)
+        raise InputError(f"{message}{scale.name!r} is your own.", hint=hint)
     return scale.name
 
 

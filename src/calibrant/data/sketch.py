@@ -93,7 +93,7 @@ class Sketch:
                 f"`cells` must lie between 0 and {nodes}; these go from {ends[0]} to {ends[1]}."
             )
             hint = "Pass the `nodes` that the cells were made with."
-            raise InputError(message, argument="cells", hint=hint)
+            raise InputError(message, hint=hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Through the constructor, which makes the arrays read-only again."""
@@ -115,7 +115,7 @@ class Sketch:
         if not isinstance(rows, Rows):
             message = f"`rows` must be Rows; got {type(rows).__name__}."
             hint = "Of outcomes and predictions use `Sketch.from_arrays(y_true, y_prob)`."
-            raise InputError(message, argument="rows", hint=hint)
+            raise InputError(message, hint=hint)
         scale = as_scale(
             scale,
             base_rate=rows.base_rate if isinstance(scale, str) and scale == "relative" else None,
@@ -178,7 +178,7 @@ class Sketch:
         require_each("events", successes, successes <= trials, "not exceed `n`")
         if not trials.any():
             message = "`n` must not be zero everywhere; the table has 0 rows."
-            raise InputError(message, argument="n")
+            raise InputError(message)
         fixed = np.floor(scale.locate(at) * 2.0**FRACTION_BITS).astype(np.int64)
         counts = np.concatenate([trials - successes, successes]).astype(np.int64)
         offsets = counts * np.tile(fixed & ((1 << bits) - 1), 2)
@@ -275,7 +275,7 @@ class Sketch:
         if shift < 0:
             message = f"`nodes` must be at most {self.nodes}, the sketch's own; got {nodes}."
             hint = f"A finer grid needs the rows: build it with `Sketch.from_arrays(..., nodes={nodes})`."
-            raise InputError(message, argument="nodes", hint=hint)
+            raise InputError(message, hint=hint)
         sums = coarsened(self.sums, shift, self.offset_bits)
         return Sketch(sums, nodes=nodes, scale=self.scale, dropped=self.dropped)
 
@@ -357,7 +357,7 @@ def as_sketch(
     if scale is not None and as_scale(scale) != first.scale:
         own, wanted = first.scale.name, as_scale(scale).name
         message = f"`scale` must be that of the sketch, which is on {own!r} and not on {wanted!r}."
-        raise InputError(message, argument="scale", hint="Build it again with `scale=`.")
+        raise InputError(message, hint="Build it again with `scale=`.")
     if first.n == 0 or (first.weighted and not first.total_weight >= LEAST_TOTAL_WEIGHT):
         weights = f", whose weights add up to {show_value(first.total_weight)}" if first.n else ""
         message = f"The sketch must not be empty; it has {first.n} rows{weights}."

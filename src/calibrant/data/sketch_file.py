@@ -85,7 +85,7 @@ def save(
     target = require_path(path)
     if not is_summed(sketch):
         message = f"`sketch` must be a Sketch or Sketches; it is a {type(sketch).__name__}."
-        raise InputError(message, argument="sketch")
+        raise InputError(message)
     if target.suffix not in (".json", ".parquet"):
         raise _unknown_suffix(target)
     write_whole(target, to_json(sketch) if target.suffix == ".json" else _to_parquet(sketch))

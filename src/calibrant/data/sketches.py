@@ -244,7 +244,7 @@ class Sketches(Mapping[Any, Sketch]):
             message = (
                 f"`by` must name some of the grouping columns, {', '.join(self.by)}; got {by}."
             )
-            raise InputError(message, argument="by")
+            raise InputError(message)
         if len(self.by) == 1:
             return self._copy()
         places = [self.by.index(name) for name in by]

@@ -327,7 +327,6 @@ def _testable(y_true: Any, y_prob: Any, side: Side, cluster: Any, reading: Input
         raise InputError(
             "`sample_weight` must be left out: with weights the number of errors has no distribution that "
             "a guarantee could rest on.",
-            argument="sample_weight",
             hint="Partial credit needs the rows: pass `labels='soft'` with them.",
         )
     if clusters is not None and ranking.whole and clusters.sizes.max() <= 1.0:

@@ -138,7 +138,7 @@ def require_thresholds(thresholds: Any, argument: str = "thresholds") -> Floats:
     several = isinstance(thresholds, Iterable) and not isinstance(thresholds, str)
     values = [require_share(argument, one) for one in (thresholds if several else [thresholds])]
     if not values:
-        raise InputError(f"`{argument}` must hold a number; there is none.", argument=argument)
+        raise InputError(f"`{argument}` must hold a number; there is none.")
     return np.unique(values)
 
 

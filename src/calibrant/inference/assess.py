@@ -122,7 +122,6 @@ def assess(
     if weight_type == "frequency" and is_summed(y_true):
         raise InputError(
             "`weight_type` of a sketch was settled when it was made: importance.",
-            argument="weight_type",
             hint="A table of counts becomes a sketch of rows by `Sketch.from_counts`.",
         )
     clusters: ClusterResiduals | None = None
@@ -257,6 +256,4 @@ def read_clustered(
 def require_margin(margin: float | None) -> None:
     """Refuse a margin that says nothing of a SmoothECE, which is at most 1."""
     if margin is not None and not (is_number(margin) and 0.0 < margin < 1.0):
-        raise InputError(
-            f"`margin` must lie between 0 and 1; it is {show_value(margin)}.", argument="margin"
-        )
+        raise InputError(f"`margin` must lie between 0 and 1; it is {show_value(margin)}.")

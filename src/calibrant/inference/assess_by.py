@@ -186,7 +186,7 @@ def _assessed(
     if fewest is not None:
         warn_of_few_units(*fewest, stacklevel=4)
     if groups and all(group.why == NO_WEIGHT for group in groups):
-        raise InputError("`sample_weight` must not be zero everywhere.", argument="sample_weight")
+        raise InputError("`sample_weight` must not be zero everywhere.")
     assessments = [group.assessment for group in groups if group.assessment is not None]
     if not assessments:
         units = "rows" if samples.cluster is None else "clusters"

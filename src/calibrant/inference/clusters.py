@@ -35,8 +35,7 @@ def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tupl
     column = as_column(cluster, "cluster", dates=True)
     if column.size != rows:
         raise InputError(
-            f"`cluster` must have one entry per row; it has {column.size} for {rows} rows.",
-            argument="cluster",
+            f"`cluster` must have one entry per row; it has {column.size} for {rows} rows."
         )
     hint = "Give such rows a cluster of their own, or leave them out."
     require_each("cluster", column, ~is_missing(column), "not hold missing values", hint)
@@ -53,7 +52,6 @@ def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tupl
         shown = str(name) if column.dtype.kind in "Mm" else show_value(name)
         raise TooFewRows(
             f"`cluster` must name at least two clusters with weight; there is {shown} alone.",
-            argument="cluster",
             hint="With one cluster the error cannot be known: leave it out if rows are independent.",
         )
     return codes, clusters
@@ -64,9 +62,7 @@ def _numbered(column: NDArray[Any]) -> Integers:
     try:
         distinct = set(column.tolist())
     except TypeError as error:
-        raise InputError(
-            "`cluster` must hold names, numbers or dates.", argument="cluster"
-        ) from error
+        raise InputError("`cluster` must hold names, numbers or dates.") from error
     order = sorted(distinct, key=lambda value: (type(value).__name__, str(value)))
     number = {value: place for place, value in enumerate(order)}
     return np.fromiter((number[value] for value in column), dtype=np.int64, count=column.size)
@@ -142,13 +138,11 @@ def clusters_of_sketches(sketches: Sketch | Sketches, cluster: Any) -> Stacked |
             return None
         raise InputError(
             "`cluster` needs rows, or one sketch for each cluster; a Sketch alone has neither.",
-            argument="cluster",
             hint="Pass `y_true` and `y_prob`, or what `calibrant.scan` gives with `cluster=`.",
         )
     if not isinstance(cluster, str) or cluster not in sketches.by:
         raise InputError(
             f"`cluster` must name a column of the sketches; it is {show_value(cluster)}.",
-            argument="cluster",
             hint=f"Columns: {', '.join(sketches.by)}. For one assessment a group, use `assess_by`.",
         )
     return clusters_with_weight(sketches.roll_up(cluster).stacked())
@@ -158,7 +152,5 @@ def clusters_with_weight(sketches: Stacked) -> Stacked:
     """Those that have weight, of which there must be two."""
     parts = sketches.with_weight()
     if len(parts) < 2:
-        raise TooFewRows(
-            f"`cluster` must name at least two clusters; there is {len(parts)}.", argument="cluster"
-        )
+        raise TooFewRows(f"`cluster` must name at least two clusters; there is {len(parts)}.")
     return parts

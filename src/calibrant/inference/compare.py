@@ -352,7 +352,7 @@ def compare(
         refuse_groups(by)
     if isinstance(y_true, Rows):
         hint = "Pass one model's rows beside another's: `calibrant.compare({name: rows, ...})`."
-        raise InputError("`y_true` is Rows of one model alone.", argument="y_true", hint=hint)
+        raise InputError("`y_true` is Rows of one model alone.", hint=hint)
     if y_prob is None and not isinstance(y_true, Mapping):
         as_sketch(y_true, **reading)  # says what is missing
     if isinstance(y_true, Mapping) and all(isinstance(one, Rows) for one in y_true.values()):
@@ -720,8 +720,7 @@ def _unpaired(
         if sketch.scale != first.scale:
             raise InputError(
                 f"`scale` must be the same for all models; {name!r} is on {first.scale.name}, {key!r} on "
-                f"{sketch.scale.name}.",
-                argument="scale",
+                f"{sketch.scale.name}."
             )
         assessments[key], test, grid = assessed(sketch, confidence=confidence)
         alone[key] = _Alone(test, grid)
@@ -758,7 +757,6 @@ def require_arrays(data: Any, names: Sequence[str] | None) -> None:
     if data is not None and names is not None:
         raise InputError(
             "`names` are for the columns of an array; those of `data` have their own.",
-            argument="names",
             hint="Map them: `y_prob={name: column, ...}`.",
         )
 
@@ -770,7 +768,6 @@ def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
     if names is not None and (isinstance(y_prob, Mapping) or is_frame(y_prob)):
         raise InputError(
             "`names` are for the columns of an array; a mapping or a frame has its own.",
-            argument="names",
             hint="Leave it out, or rename the models of `y_prob`.",
         )
     if isinstance(names, str):
@@ -786,15 +783,13 @@ def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
     if array.ndim != 2:
         raise InputError(
             "`y_prob` must be a mapping of model names to predictions, a frame or an array with a column "
-            "for each model.",
-            argument="y_prob",
+            "for each model."
         )
     called = [f"model {k + 1}" for k in range(array.shape[1])] if names is None else list(names)
     if len(called) != array.shape[1]:
         lying = len(called) == len(array)
         raise InputError(
             f"`names` must have one for each of the {array.shape[1]} columns; got {len(called)}.",
-            argument="names",
             hint="Pass `numpy.column_stack(y_prob)`." if lying else None,
         )
     return _named([*zip(called, array.T, strict=True)])
@@ -804,9 +799,7 @@ def _named(models: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> dict[str, A
     """Models by the text of their names, which must tell them apart."""
     items = list(models.items()) if isinstance(models, Mapping) else models
     if len(items) < 2:
-        raise InputError(
-            f"`y_prob` must have two models or more; there is {len(items)}.", argument="y_prob"
-        )
+        raise InputError(f"`y_prob` must have two models or more; there is {len(items)}.")
     named: dict[str, Any] = {}
     for name, model in items:
         if str(name) in named:
@@ -819,7 +812,6 @@ def _require_sketches_alone(*beside: Any) -> None:
     if any(value is not None for value in beside):
         raise InputError(
             "`y_true` is a mapping of sketches, which hold outcomes and predictions already.",
-            argument="y_true",
             hint="Pass the mapping of sketches alone.",
         )
 
@@ -839,8 +831,7 @@ def _cases(
             if not isinstance(each, Sketches) or len(each.by) != 1:
                 raise InputError(
                     f"`y_true` must hold sketches by one column for each model; {name!r} is "
-                    f"{type(each).__name__}.",
-                    argument="y_true",
+                    f"{type(each).__name__}."
                 )
         column = str(next(iter(sketches.values())).by[0])
         return column if column in ("class", "predicted") else "group", _of_sketches(sketches)
@@ -850,23 +841,19 @@ def _cases(
         return "group", _of_groups(sample, as_column(by, "by", dates=True))
     if not isinstance(y_prob, Mapping):
         raise InputError(
-            "`y_prob` must map two models or more to their class probabilities; or pass `by`.",
-            argument="y_prob",
+            "`y_prob` must map two models or more to their class probabilities; or pass `by`."
         )
     view = options.get("multiclass") or "classwise"
     require_choice("multiclass", view, ("classwise", "top_label"))
     known = ("multiclass", "from_logits", "classes", "sample_weight")
     for name in options.keys() - known:
-        raise InputError(
-            f"`{name}` is not read of class probabilities of several models.", argument=name
-        )
+        raise InputError(f"`{name}` is not read of class probabilities of several models.")
     reading = {k: v for k, v in options.items() if k != "multiclass" and v is not None}
     if view == "classwise":
         return "class", _of_classes(y_true, _named(y_prob), cluster, reading)
     if cluster is not None:
         raise InputError(
             "`cluster` needs the same rows for all models, and each has those that it predicted.",
-            argument="cluster",
             hint='Compare with `multiclass="classwise"`.',
         )
     predicted = {name: top_label(y_true, p, **reading) for name, p in _named(y_prob).items()}
@@ -884,8 +871,7 @@ def _of_groups(sample: _Sample, group: NDArray[Any]) -> Cases:
     """Rows of each group."""
     if group.size != sample.weight.size:
         raise InputError(
-            f"`by` must have a value for each row; it has {group.size} for {sample.weight.size} rows.",
-            argument="by",
+            f"`by` must have a value for each row; it has {group.size} for {sample.weight.size} rows."
         )
     code, keys = indexed((value,) for value in group.tolist())
     for place, (key,) in enumerate(keys):

@@ -89,9 +89,7 @@ def judged_rate(
     same_length(human=labels["human"], judged_of_human=labels["judged_of_human"])
     positive = labels["human"] == 1
     if not 0 < positive.sum() < positive.size:
-        raise TooFewRows(
-            "`human` must hold both outcomes, for sensitivity and specificity.", argument="human"
-        )
+        raise TooFewRows("`human` must hold both outcomes, for sensitivity and specificity.")
     z = float(norm.ppf(0.5 + 0.5 * confidence))
     right = {
         1: labels["judged_of_human"][positive] == 1,
@@ -101,8 +99,7 @@ def judged_rate(
     if q0 + q1 <= 1.0:
         raise InputError(
             f"`judged_of_human` must agree with `human` more often than by chance; sensitivity {q1:.2f} and "
-            f"specificity {q0:.2f} add up to 1 or less.",
-            argument="judged_of_human",
+            f"specificity {q0:.2f} add up to 1 or less."
         )
     share = float(labels["judged"].mean())
 
@@ -168,13 +165,10 @@ def judged_mean(
     n, m = truth.size, scores.size
     for name, size, least in (("human", n, 4), ("judged", m, 2)):
         if size < least:
-            raise TooFewRows(
-                f"`{name}` needs {least} labels or more; it has {size}.", argument=name
-            )
+            raise TooFewRows(f"`{name}` needs {least} labels or more; it has {size}.")
     if np.ptp(truth) == 0.0:
         raise TooFewRows(
             f"`human` must vary: all {n} labels are {truth[0]:g}, which says nothing of their spread.",
-            argument="human",
             hint="Label more items; for labels 0 and 1, `judged_rate` takes both kinds.",
         )
     spread = float(np.var(np.concatenate([scores, seen]), ddof=1))

@@ -127,7 +127,7 @@ def required_n(
     """
     require_confidence(confidence)
     if margin is None:
-        raise InputError("`margin` must be between 0 and 1; got None.", argument="margin")
+        raise InputError("`margin` must be between 0 and 1; got None.")
     require_margin(margin)
     if not is_number(power) or not 0.0 < power < 1.0:
         raise invalid("power", "be between 0 and 1", power)
@@ -217,9 +217,7 @@ def _simulated_rows(
 
     low, high = math.log(2.0), math.log(MAX_ROWS)
     if excess(high) > 0.0:
-        raise InputError(
-            f"`margin` of {margin:g} takes more than {MAX_ROWS:,} rows.", argument="margin"
-        )
+        raise InputError(f"`margin` of {margin:g} takes more than {MAX_ROWS:,} rows.")
     return math.ceil(math.exp(brentq(excess, low, high))) if excess(low) > 0.0 else 2
 
 
@@ -347,7 +345,7 @@ def _rows_for_slope(log_odds: Any, se: float) -> int:
     a, ab, b = (float((v * log_odds**power).mean()) for power in range(3))
     determinant = a * b - ab * ab
     if not determinant > 0:
-        raise InputError("`log_odds` must vary, or there is no slope.", argument="log_odds")
+        raise InputError("`log_odds` must vary, or there is no slope.")
     return math.ceil(a / (se**2 * determinant))
 
 

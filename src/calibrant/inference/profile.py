@@ -228,8 +228,7 @@ class Sample:
             at, passed = self.places
         if values.size != passed:
             raise InputError(
-                f"`{name}` must have one entry for each of {passed} rows; it has {values.size}.",
-                argument=name,
+                f"`{name}` must have one entry for each of {passed} rows; it has {values.size}."
             )
         return values[at], at
 
@@ -430,7 +429,6 @@ class Profile:
                     raise InputError(
                         f"`profile` must hold measures that return a Quantity, a Table, or a list of these; "
                         f"{name!r} gives {show_value(entry)}.",
-                        argument="profile",
                         hint="Return Quantity(name, value).",
                     )
                 entries.append(entry)

@@ -233,7 +233,7 @@ def debiased_ece(
         hint = (
             "Pass `y_true` and `y_prob` as arrays of rows, or use `calibrant.measures.sweep_ece`."
         )
-        raise InputError(f"{message}weights, which may hold some.", argument="y_true", hint=hint)
+        raise InputError(f"{message}weights, which may hold some.", hint=hint)
     table = bins_of(points, n_bins, strategy)
     rows = table.weight**2 / table.squared
     used = rows > 1.5
@@ -305,7 +305,7 @@ def cross_validated_ece(
     points = as_points(y_true, y_prob, **options)
     if points.squared is not None:
         message = "`sample_weight` cannot be used where rows are left out one by one, nor can soft labels."
-        raise InputError(message, argument="sample_weight", hint="Use `calibrant.ece`.")
+        raise InputError(message, hint="Use `calibrant.ece`.")
     allowed = [bins for bins in CROSS_VALIDATED if bins <= max(1, points.n // 2)]
     best = min(allowed, key=lambda bins: _left_out_error(bins_of(points, bins, strategy), points.n))
     return bounded_ece(points, n_bins=best, strategy=strategy, norm=norm).value
@@ -396,7 +396,7 @@ def t_cal(
     if points.squared is not None:
         message = "`sample_weight` cannot be used in a test that draws the outcomes of whole rows, nor can "
         hint = "Use `calibrant.assess`, whose test takes both."
-        raise InputError(f"{message}soft labels.", argument="sample_weight", hint=hint)
+        raise InputError(f"{message}soft labels.", hint=hint)
     draws = require_count("draws", draws, most=LARGEST_NUMBER)
     most = max(2, int(2 * points.n**0.4))
     tried = [1 << k for k in range(1, most.bit_length())]
@@ -439,7 +439,7 @@ def t_cal_statistic(points: Points, events: NDArray[Any], bins: int) -> Floats:
     """T_m for each row of events; with weights Σ_bins ((Σwr)² - Σ(wr)²) / Σ_bin w, divided by Σw."""
     if points.squared is not None and points.squared_residuals is None:
         message = "`sample_weight` of single rows is needed, which a sketch does not hold."
-        raise InputError(message, argument="sample_weight", hint="Pass arrays.")
+        raise InputError(message, hint="Pass arrays.")
     rows = over_outcomes(points.mass)
     index = np.minimum((points.p * bins).astype(np.int64), bins - 1)
     first = np.flatnonzero(np.diff(index, prepend=-1))

@@ -260,7 +260,7 @@ def _chosen(which: Any) -> Sequence[str]:
         if not isinstance(name, str) or name not in MEASURES:
             message = f'`which` must be "recommended", "all" or names of measures; got {show_value(name)}.'
             hint = f"The names are {', '.join(MEASURES)}."
-            raise InputError(message, argument="which", hint=hint)
+            raise InputError(message, hint=hint)
     return list(names)
 
 

@@ -114,7 +114,7 @@ def squared_kernel_calibration_error(
     itself, squares = _rows_with_themselves(points)
     if not squares < 1.0 - 1e-12:
         message = "`unbiased` needs two or more rows with weight; there is one."
-        raise InputError(message, argument="unbiased")
+        raise InputError(message)
     return float((total - itself) / (1.0 - squares))
 
 
@@ -126,7 +126,7 @@ def _rows_with_themselves(points: Points) -> tuple[float, float]:
         return squares / points.total**2, 1.0 / points.total
     if points.squared_residuals is None:
         message = "`unbiased` needs the squares of single rows, which a sketch with weights does not hold."
-        raise InputError(message, argument="unbiased", hint="Pass `y_true` and `y_prob` as arrays.")
+        raise InputError(message, hint="Pass `y_true` and `y_prob` as arrays.")
     return (
         float(points.squared_residuals.sum()) / points.total**2,
         float(points.squared.sum()) / points.total**2,

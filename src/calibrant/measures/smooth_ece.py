@@ -259,5 +259,5 @@ def _require_bandwidth(bandwidth: float, length: float) -> float:
         message = (
             f"`bandwidth` must lie between {smallest:.2g} and {LARGEST_BANDWIDTH:g} here; got "
         )
-        raise InputError(f"{message}{show_value(bandwidth)}.", argument="bandwidth")
+        raise InputError(f"{message}{show_value(bandwidth)}.")
     return float(bandwidth)
