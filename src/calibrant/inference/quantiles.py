@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Number = TypeVar("Number", float, NDArray[np.float64])
 
 
 def normal_quantile(level: float, degrees: float = math.inf) -> float:
@@ -21,7 +22,7 @@ def normal_quantile(level: float, degrees: float = math.inf) -> float:
     return float(stdtrit(degrees, level))
 
 
-def wilson_error(variance: Any, z: float, units: float) -> Any:
+def wilson_error(variance: Number, z: float, units: float) -> Number:
     """Error z² / 2m + z √(v + z² / 4m²) of a mean over m rows, as in Wilson's interval.
 
     The observed variance v may be 0 although other samples would differ, as when no event was seen at all.
@@ -32,7 +33,8 @@ def wilson_error(variance: Any, z: float, units: float) -> Any:
     0.04
     """
     lean = 0.5 * z / units
-    return z * (lean + (variance + lean**2) ** 0.5)
+    error: Number = z * (lean + (variance + lean**2) ** 0.5)
+    return error
 
 
 def skewness(deviations: Floats) -> float:
