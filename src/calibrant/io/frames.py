@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,7 @@ from calibrant.data.rows import LARGEST_WEIGHT
 from calibrant.errors import InputError, show_value
 from calibrant.io import arrow
 from calibrant.io.batches import Batch, batch_of, batch_of_dict
-from calibrant.io.group_keys import (
-    Coded,
-    as_objects,
-    coded,
-    indexed,
-    normal_key,
-    refuse_nanoseconds,
-)
+from calibrant.io.group_keys import Coded, as_objects, coded, indexed
 from calibrant.io.request import (
     LABEL,
     PROB,
@@ -44,6 +37,7 @@ from calibrant.io.sums import Sums
 
 SLOT, OFFSET, COUNT = "__calibrant_slot", "__calibrant_offset", "__calibrant_count"
 FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SLICE_ROWS = 1 << 22
 POLARS_STREAMS = (1, 25)
 """The version from which polars collects batch by batch with the engine of that name."""
@@ -196,7 +190,7 @@ def _coded(column: Any) -> Coded:
     rows = column.alias("value").to_frame().with_row_index("row")
     first = rows.select(nw.col("row").min().over("value"))["row"].to_numpy()
     places, codes = np.unique(first, return_inverse=True)
-    return Coded(codes, _listed(column[places]))
+    return Coded(codes, list(column[places].to_list()))
 
 
 # -- a group-by --------------------------------------------------------------------------------
@@ -315,22 +309,9 @@ def _collected(frame: Any, numbers: tuple[str, ...]) -> dict[str, Any]:
         }
     frame = in_memory(frame)
     return {
-        name: frame[name].to_numpy() if name in numbers else _listed(frame[name])
+        name: frame[name].to_numpy() if name in numbers else frame[name].to_list()
         for name in frame.columns
     }
-
-
-def _listed(column: Any) -> list[Any]:
-    """Groups as Python's values; those of pandas have nanoseconds, others would lose them."""
-    if (
-        getattr(column.dtype, "time_unit", None) == "ns"
-        and not column.implementation.is_pandas_like()
-    ):
-        is_date = type(column.dtype).__name__ == "Datetime"
-        count = column.dt.timestamp("ns") if is_date else column.dt.total_nanoseconds()
-        if (count % 1000 != 0).any():
-            refuse_nanoseconds(column.filter(count % 1000 != 0)[0])
-    return list(column.to_list())
 
 
 def in_memory(frame: Any) -> Any:
@@ -393,21 +374,16 @@ def attach(native: Any, expressions: dict[str, Any]) -> Any:
 
 
 def _fetched(relation: Any) -> dict[str, list[Any]]:
-    """Values of a result of DuckDB, which itself cuts off nanoseconds and needs a package for zones."""
+    """Values of a result of DuckDB, which itself needs a package for times with a zone."""
     duckdb = sys.modules["duckdb"]
-    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    units = {"TIMESTAMP WITH TIME ZONE": "us", "TIMESTAMP_NS": "ns"}
-    columns = {name: duckdb.ColumnExpression(name) for name in kinds}
-    for name, kind in kinds.items():
-        if kind in units:
-            counted = duckdb.FunctionExpression(f"epoch_{units[kind]}", columns[name])
-            columns[name] = counted.alias(name)
+    columns = {name: duckdb.ColumnExpression(name) for name in relation.columns}
+    kinds = zip(columns, map(str, relation.types), strict=True)
+    zoned = [name for name, kind in kinds if kind == "TIMESTAMP WITH TIME ZONE"]
+    for name in zoned:
+        columns[name] = duckdb.FunctionExpression("epoch_us", columns[name]).alias(name)
     rows = relation.select(*columns.values()).fetchall()
-    found = dict(zip(kinds, map(list, zip(*rows, strict=True)), strict=bool(rows)))
-    for name, kind in kinds.items():
-        if kind in units and rows:
-            times = np.array(found[name], f"datetime64[{units[kind]}]")
-            zone = UTC if units[kind] == "us" else None
-            plain = (normal_key((time,))[0] for time in times)
-            found[name] = [time and time.replace(tzinfo=zone) for time in plain]
-    return {name: found.get(name, []) for name in kinds}
+    found = {name: [row[place] for row in rows] for place, name in enumerate(columns)}
+    for name in zoned:
+        counts = found[name]
+        found[name] = [None if us is None else EPOCH + timedelta(microseconds=us) for us in counts]
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,33 +117,18 @@ def sort_key(key: Key) -> tuple[Any, ...]:
     )
 
 
-def refuse_nanoseconds(value: Any) -> NoReturn:
-    """Refuse a time that Python does not have: two of them would become one group."""
-    raise invalid(
-        "by",
-        "have no nanoseconds, as Python's times have none",
-        str(value),
-        "Round the column to microseconds first.",
-    )
-
-
 def _normal_value(value: Any) -> Any:
     if isinstance(value, np.datetime64 | np.timedelta64) and str(value.dtype).endswith("[ns]"):
-        coarse = value.astype(value.dtype.str[:3] + "[us]")  # NumPy gives nanoseconds as integers
-        if coarse != value and value == value:
-            refuse_nanoseconds(value)
-        value = coarse
+        value = value.astype(value.dtype.str[:3] + "[us]")  # NumPy gives nanoseconds as integers
     if isinstance(value, np.generic):
         value = value.item()
     kind = type(value).__name__
     if value is None or kind in ("NAType", "NaTType"):
         return None
     if kind == "Timestamp":
-        return (
-            value.to_pydatetime(warn=False) if not value.nanosecond else refuse_nanoseconds(value)
-        )
+        return value.to_pydatetime(warn=False)
     if kind == "Timedelta":
-        return value.to_pytimedelta() if not value.nanoseconds else refuse_nanoseconds(value)
+        return value.to_pytimedelta()
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     if getattr(value, "__hash__", None) is None:
