@@ -39,7 +39,6 @@ __all__ = [
     "Columns",
     "Source",
     "read_arrays",
-    "read_columns",
     "read_samples",
 ]
 
@@ -124,6 +123,14 @@ class Source:
         """Refuse sketches and logs, for what needs rows."""
         if self.kind != "rows":
             raise InputError(f"{why} needs rows, and {self.names[0]} holds none.")
+
+    def table(self, names: Sequence[str | None]) -> Any:
+        """Arrow table of the rows, which has the columns of these names."""
+        from calibrant.io.rows import read_table
+
+        self.require_rows("this")
+        require_columns([name for name in names if name is not None], self.columns, self.names[0])
+        return read_table(self.files)
 
     def predictions(self, wanted: Sequence[str] | None, free: Sequence[str]) -> tuple[str, ...]:
         """Columns of predictions: those of the names or patterns, or the obvious one among `free`."""
@@ -406,17 +413,6 @@ class Samples:
         return ", ".join(f"{printable(name)} {shown(value)}" for name, value in pairs)
 
 
-def read_columns(source: Source, names: Mapping[Any, str | None]) -> dict[Any, Any]:
-    """Columns of rows that are named, by argument."""
-    from calibrant.io.rows import read_table
-
-    source.require_rows("this")
-    wanted = {argument: name for argument, name in names.items() if name is not None}
-    require_columns(wanted.values(), source.columns, source.names[0])
-    table = read_table(source.files)
-    return {one: table[name].to_numpy() for one, name in wanted.items()}
-
-
 def read_samples(
     source: Source,
     grouping: Grouping | None = None,
@@ -439,10 +435,9 @@ def read_samples(
     if source.kind == "sketch":
         sketches: Any = _added_up(source, grouping, cluster)
     elif {name.lower() for name in source.columns} >= QUERY_COLUMNS and not reading.prob:
-        from calibrant.io.rows import read_table
         from calibrant.io.sql import read
 
-        table, cluster = read_table(source.files), None  # of a query that `calibrant sql` wrote
+        table, cluster = source.table(()), None  # of a query that `calibrant sql` wrote
         found = {name: table[name].to_pylist() for name in source.columns}
         sketches = read(found, on_invalid=reading.on_invalid)
     else:

@@ -37,23 +37,22 @@ def audit(
     confidence : SHARE
         Of the simultaneous intervals. [0.95]
     """
-    from calibrant.cli._inputs import Columns, Source, read_columns
+    from calibrant.cli._inputs import Columns, Source
 
     source = Source.of(files, reading)
     source.require_rows("a search for groups")
     columns = Columns.of(source, Grouping(by=column), Measuring())
     if reading.weight or len(columns.prob) > 1 or reading.multiclass:
         raise InputError("a search for groups takes one column of predictions, without weights.")
-    names = (columns.label, *columns.prob, *columns.by)
-    data = read_columns(source, dict(zip(names, names, strict=True)))
+    table = source.table(())
     found = cal.find_groups(
-        data=data,
+        data=table,
         y_true=columns.label,
         y_prob=columns.prob[0],
         columns=columns.by,
         depth=depth,
         n_bins=n_bins,
         confidence=confidence,
-        **{**reading.options, **reading.event(data[columns.label])},
+        **{**reading.options, **reading.event(table[columns.label].to_numpy())},
     )
     show_result(found, json=json)

@@ -70,13 +70,10 @@ def survival(
     output : FILE
         Reliability diagram (.svg, .pdf, .png) or report (.html, .md, .json).
     """
-    names: dict[Any, str | None] = {"time": time, "event": event, "risk": risk, "strata": strata}
-    from calibrant.cli._inputs import Source, read_columns
-
-    source = Source.of(files, Reading())
-    path = _path(output, source)
-    columns = read_columns(source, names)
-    settings: dict[str, Any] = {**columns, "horizon": horizon, "cause": cause}
+    names = {"time": time, "event": event, "risk": risk, "strata": strata}
+    source, path = _source(files, output)
+    table = source.table([*names.values()])
+    settings: dict[str, Any] = {**names, "data": table, "horizon": horizon, "cause": cause}
     found = cal.survival.observed_expected(**settings, confidence=confidence)
     rows = cal.survival.at_horizon(**settings)
     assessment = cal.assess(rows, confidence=confidence)
@@ -122,14 +119,10 @@ def quantiles(
     output : FILE
         Diagram of the coverage (.svg, .pdf, .png) or report (.html, .md, .json).
     """
-    from calibrant.cli._inputs import Source, read_columns
-
     levels = _levels(quantile)
-    source = Source.of(files, Reading())
-    path = _path(output, source)
-    columns = read_columns(source, {"y": label, **levels})
-    forecasts = {level: columns[level] for level in levels}
-    found = cal.quantiles.assess(columns["y"], forecasts, confidence=confidence)
+    source, path = _source(files, output)
+    table = source.table([label, *levels.values()])
+    found = cal.quantiles.assess(label, levels, data=table, confidence=confidence)
     show_result(found, json=json)
     drawn, page = partial(cal.plotting.quantile_diagram, found), partial(cal.report, found)
     _write(path, picture, drawn, page, open)
@@ -176,21 +169,16 @@ def distributions(
     """
     import numpy as np
 
-    from calibrant.cli._inputs import Source, read_columns
-
-    source = Source.of(files, Reading())
-    path = _path(output, source)
-    columns = read_columns(source, {"y": label, "mean": mean, "sd": sd})
-    if samples is not None:
-        matched = source.predictions(samples, ())
-        members = list(dict.fromkeys(name for name in matched if name != label))
-        if not members:
-            raise InputError(
-                f"`samples` must match columns beside the label; it matches {label!r}."
-            )
-        ensemble = read_columns(source, dict(zip(members, members, strict=True)))
-        columns["samples"] = np.column_stack([ensemble[name] for name in members])
-    found = cal.distributions.assess(**columns, confidence=confidence)
+    source, path = _source(files, output)
+    matched = [] if samples is None else source.predictions(samples, ())
+    members = list(dict.fromkeys(name for name in matched if name != label))
+    if samples is not None and not members:
+        raise InputError(f"`samples` must match columns beside the label; it matches {label!r}.")
+    table = source.table([label, mean, sd, *members])
+    ensemble = np.column_stack([table[name] for name in members]) if members else None
+    found = cal.distributions.assess(
+        label, mean=mean, sd=sd, samples=ensemble, data=table, confidence=confidence
+    )
     show_result(found, json=json)
     drawn, page = partial(cal.plotting.pit_diagram, found), partial(cal.report, found)
     _write(path, picture, drawn, page, open)
@@ -214,11 +202,14 @@ def _levels(texts: Sequence[str]) -> dict[float, str]:
     return levels
 
 
-def _path(output: str | None, source: Source) -> Path | None:
-    """Path of the picture or page to write, if any."""
+def _source(files: Sequence[str], output: str | None) -> tuple[Source, Path | None]:
+    """The files of rows, and the path of the picture or page to write, if any."""
+    from calibrant.cli._inputs import Source
+
+    source = Source.of(files, Reading())
     if output is None:
-        return None
-    return target(output, (*PICTURES, *PAGES), "the result", source.all_paths)
+        return source, None
+    return source, target(output, (*PICTURES, *PAGES), "the result", source.all_paths)
 
 
 def _write(path: Path | None, picture: Picture, diagram: Any, page: Any, open: bool) -> None:
