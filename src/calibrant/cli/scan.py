@@ -77,12 +77,12 @@ def merge(files: list[str], output: str, by: list[str] | None = None) -> None:
     from calibrant.cli._inputs import Source, read_samples
 
     source = Source.of(files, Reading())
+    _require_target(output, source)
     if source.kind != "sketch":
         raise InputError(
             f"`calibrant merge` adds sketches, and {printable(files[0], LONGEST_PATH)} is none.",
             hint="Make one with `calibrant scan`.",
         )
-    _require_target(output, source)
     _write(read_samples(source, Grouping(by=by), keep_empty=True).content, output)
 
 

@@ -90,7 +90,7 @@ def formats() -> Mapping[str, tuple[type[OpenFile], tuple[str, ...]]]:
 
 
 def _supported() -> str:
-    return f"Supported: {', '.join(e for _, endings in formats().values() for e in endings)}."
+    return f"Supported: {', '.join(sorted(e for _, own in formats().values() for e in own))}."
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,7 +103,7 @@ def read_rows(
             plain = all(type(value) is int for value in values)
             groups[name].append((np.array(values) if plain else as_objects(values))[codes])
     if not labels:
-        raise no_rows()
+        raise no_rows() if len(files) != 1 else no_rows().at(file=files[0].path)
     label = _joined(labels)
     seen = set(label.tolist()) if multiclass else set()
     named = {

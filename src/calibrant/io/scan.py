@@ -301,7 +301,10 @@ def _scan_files(
             warnings.warn(CalibrantWarning(str(error)), stacklevel=3)
     if request.by and files[0].format == "csv":
         _read_numbers(total)
-    return as_result(total)
+    try:
+        return as_result(total)
+    except InputError as error:
+        raise error if len(files) > 1 else error.at(file=files[0].path) from error
 
 
 def _add_files(
