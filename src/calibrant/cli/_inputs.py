@@ -72,9 +72,9 @@ class Source:
     def of(cls, words: Sequence[str], reading: Reading) -> Source:
         """The files that the words of the command name, `-` being standard input."""
         places = [word if "://" in word else os.path.abspath(word) for word in words]
-        for k, word in enumerate(words):
-            if places[k] in places[:k]:
-                raise InputError(f"{_name(word)!r} stands twice in the command.")
+        twice = next((word for k, word in enumerate(words) if places[k] in places[:k]), None)
+        if twice is not None:
+            raise InputError(f"{_name(twice)!r} stands twice in the command.")
         paths = [_kept_standard_input() if word == "-" else word for word in words]
         kinds = sorted({"log" if reading.log else _kind_of(path) for path in paths})
         if len(kinds) > 1:
@@ -85,9 +85,9 @@ class Source:
         of_logs = ("filter", "form", "words", "score_range")
         of_rows = ("from_logits", "from_logprobs", "pos_label", "multiclass", "sep", "weight")
         foreign, other = (of_rows, "rows") if source.kind == "log" else (of_logs, "logs")
-        for name in foreign:
-            if getattr(reading, name):
-                raise InputError(f"`{name}` is for {other}.")
+        given = next((name for name in foreign if getattr(reading, name)), None)
+        if given is not None:
+            raise InputError(f"`{given}` is for {other}.")
         return source
 
     @cached_property
@@ -221,14 +221,14 @@ def _kept_standard_input() -> str:
         head = file.read(4096)
     if not head or head.startswith(b"\x1f\x8b"):
         raise InputError(f"standard input is {'compressed' if head else 'empty'}.")
-    endings = {
-        ".parquet": head.startswith(b"PAR1"),
-        ".arrow": head.startswith((b"ARROW1", b"\xff\xff\xff\xff")),  # a file, or a stream
-        ".json": SKETCH_MARK in head,
-        ".jsonl": head.lstrip().startswith(b"{"),
-        ".csv": True,
+    begins = {
+        b"PAR1": ".parquet",
+        b"ARROW1": ".arrow",
+        b"\xff\xff\xff\xff": ".arrow",
+        b"{": ".jsonl",
     }
-    named = path + next(ending for ending, fits in endings.items() if fits)
+    ending = next((end for mark, end in begins.items() if head.lstrip().startswith(mark)), ".csv")
+    named = path + (".json" if SKETCH_MARK in head and ending == ".jsonl" else ending)
     os.rename(path, named)
     STANDARD_INPUT[named] = "standard input"
     return named

@@ -77,14 +77,16 @@ class Values:
     ) -> None:
         self.form = form
         self.lenient = lenient
-        is_table = isinstance(words, Mapping) and all(isinstance(word, str) for word in words)
-        if words is not None and not (is_table and all(map(_is_share, words.values()))):
+        known = {} if words is None else words
+        if not isinstance(known, Mapping) or not all(
+            isinstance(word, str) and is_number(p) and 0 <= p <= 1 for word, p in known.items()
+        ):
             rule = 'be a mapping from words to probabilities, such as {"very likely": 0.9}'
             raise invalid("words", rule, words)
-        self._words = {word.strip().lower(): float(p) for word, p in (words or {}).items()}
-        ends: Any = score_range if isinstance(score_range, tuple | list) else ()
-        is_range = len(ends) == 2 and all(map(is_number, ends))
-        if score_range is not None and not (is_range and -math.inf < ends[0] < ends[1] < math.inf):
+        self._words = {word.strip().lower(): float(p) for word, p in known.items()}
+        ends: Any = (0, 1) if score_range is None else score_range
+        is_range = isinstance(ends, tuple | list) and len(ends) == 2 and all(map(is_number, ends))
+        if not is_range or not -math.inf < ends[0] < ends[1] < math.inf:
             rule = "be the lowest and the highest score, such as (1, 5)"
             raise invalid("score_range", rule, score_range)
         self._range = score_range
@@ -131,10 +133,6 @@ class Values:
         if not 0 <= value <= 100:
             raise invalid("probability", "be between 0 and 100", value)
         return value / 100
-
-
-def _is_share(value: Any) -> bool:
-    return is_number(value) and 0 <= value <= 1
 
 
 def as_probability(value: Any) -> float | None:

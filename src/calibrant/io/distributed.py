@@ -86,7 +86,12 @@ def _ray(source: Any, request: Request) -> Iterator[Sums]:
     if schema is None:  # no blocks at all
         return
     require_columns(request.names(), schema.names, "the dataset")
-    require_types(_arrow_schema(schema), dict(request.selection), request)
+    import pyarrow
+
+    # What pandas holds as objects has no type before it is read.
+    kinds = [k if isinstance(k, pyarrow.DataType) else pyarrow.null() for k in schema.types]
+    known = pyarrow.schema(list(zip(schema.names, kinds, strict=True)))
+    require_types(known, dict(request.selection), request)
     tables = source.map_batches(
         _ray_block, batch_format="pyarrow", batch_size=None, fn_kwargs={"request": request}
     )
@@ -94,14 +99,6 @@ def _ray(source: Any, request: Request) -> Iterator[Sums]:
         if _REFUSAL in table.column_names:
             raise pickle.loads(table[_REFUSAL][0].as_py())
         yield from_table(table, request)
-
-
-def _arrow_schema(schema: Any) -> Any:
-    """Ray's schema as Arrow's; what pandas holds as objects has no type before it is read."""
-    import pyarrow
-
-    kinds = (k if isinstance(k, pyarrow.DataType) else pyarrow.null() for k in schema.types)
-    return pyarrow.schema(list(zip(schema.names, kinds, strict=True)))
 
 
 def _ray_block(block: Any, request: Request) -> Any:

@@ -68,11 +68,6 @@ def require_two_labels(seen: Iterable[Any], event: Any, *, event_seen: bool) -> 
     )
 
 
-def _as_events(label: NDArray[Any], event: Any) -> NDArray[np.float64]:
-    """1 where a label is the event's, 0 where it is another, NaN where it is missing."""
-    return np.where(is_missing(label), np.nan, _equal(label, event).astype(np.float64))
-
-
 def _equal(label: NDArray[Any], event: Any) -> NDArray[np.bool_]:
     """Labels that are the event's; a command line has only text, in which 1 and true are written too."""
     if not isinstance(event, str) or label.dtype.kind in "UST":
@@ -107,8 +102,9 @@ def pieces_of(request: Request, batch: Batch) -> Iterator[Piece]:
         yield from _class_pieces(request, batch.probs, batch.label, batch.weight)
         return
     event = request.pos_label
-    y = batch.label if event is None else _as_events(batch.label, event)
-    y = np.ascontiguousarray(y)
+    y = np.ascontiguousarray(batch.label)
+    if event is not None:
+        y = np.where(is_missing(y), np.nan, _equal(y, event).astype(np.float64))
     if y.dtype in (np.bool_, np.int8):  # a negative label becomes a large one: both are refused
         y = y.view(np.uint8)
     elif y.dtype.name not in LOOP_LABELS:

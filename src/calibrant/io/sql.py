@@ -76,10 +76,6 @@ class Dialect:
         """Number as a float; NULL where it is none."""
         return self.number.format(x=operand, float=self.float_type)
 
-    def as_outcome(self, operand: str) -> str:
-        """Label, which may be boolean, as a float."""
-        return self.label.format(x=operand, float=self.float_type)
-
     def as_integer(self, operand: str) -> str:
         """Integer part of a float that is not negative."""
         return self.floor.format(x=operand, integer=self.integer_type)
@@ -152,6 +148,9 @@ def dialect_named(name: str) -> Dialect:
     return DIALECTS[key]
 
 
+_OWN_COLUMNS = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"}
+"""Columns of the result besides the groups."""
+
 # -- the query ---------------------------------------------------------------------------------
 
 
@@ -221,14 +220,16 @@ def query(
     <Sketch of 8 rows, 8 events, in 1 of 65536 cells, scale probability>
     """
     spoken = dialect_named(dialect)
-    by = _group_names(by)
-    taken = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"} & {name.lower() for name in by}
+    by = (by,) if isinstance(by, str) else () if by is None else by
+    if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
+        raise invalid("by", "be the name of a column, or a list of names", by)
+    taken = _OWN_COLUMNS & {name.lower() for name in by}
     if taken:
         raise InputError(f"`by` must not name a column {taken.pop()}, as the result has its own.")
     groups = {f"g{place}": spoken.quote(name) for place, name in enumerate(by)}
     columns = {
         "p": spoken.as_float(_operand(prob, spoken)),
-        "y": spoken.as_outcome(_operand(label, spoken)),
+        "y": spoken.label.format(x=_operand(label, spoken), float=spoken.float_type),
     }
     if weight is not None:
         columns["w"] = spoken.as_float(_operand(weight, spoken))
@@ -274,15 +275,6 @@ def _sums(dialect: Dialect, groups: dict[str, str], nodes: int, weighted: bool) 
     return ", ".join(f"{value} AS {name}" for name, value in columns.items())
 
 
-def _group_names(by: Any) -> tuple[str, ...]:
-    if isinstance(by, str):
-        return (by,)
-    by = () if by is None else by
-    if isinstance(by, Sequence) and all(isinstance(name, str) for name in by):
-        return tuple(by)
-    raise invalid("by", "be the name of a column, or a list of names", by)
-
-
 def _operand(column: str | Expression | None, dialect: Dialect) -> str:
     if isinstance(column, Expression):
         return f"({column.text})"
@@ -322,13 +314,14 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
     3
     """
     require_choice("on_invalid", on_invalid, ("raise", "drop"))
-    columns = {_folded(name): values for name, values in _columns(result).items()}
+    columns = {  # Snowflake hands names back in capitals
+        name.lower() if name.lower() in _OWN_COLUMNS else name: values
+        for name, values in _columns(result).items()
+    }
     require_columns((*INTEGER_COLUMNS, "nodes"), columns, "the table")
-    known = {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"}
-    by = [name for name in columns if name not in known]
-    for name in columns:
-        if name in known:
-            columns[name] = _numbers(columns[name], name)
+    by = [name for name in columns if name not in _OWN_COLUMNS]
+    for name in columns.keys() & _OWN_COLUMNS:
+        columns[name] = _numbers(columns[name], name)
     nodes = np.unique(columns.pop("nodes"))
     if nodes.size == 0:
         raise InputError("`result` must hold rows; the query found none.")
@@ -349,12 +342,6 @@ def read(result: Any, *, on_invalid: str = "drop") -> Sketch | Sketches:
     if any(sketch.weighted for sketch in sketches) and rows:
         require_weight(np.array([sketch.total_weight for sketch in sketches]), rows)
     return found
-
-
-def _folded(name: str) -> str:
-    """Names that Snowflake hands back in capitals, as they were written."""
-    lower = name.lower()
-    return lower if lower in {*INTEGER_COLUMNS, *FLOAT_COLUMNS, "nodes"} else name
 
 
 def _columns(result: Any) -> dict[str, Any]:

@@ -408,7 +408,9 @@ def as_result(total: Total) -> Sketch | Sketches:
         event_seen = bool(sums[0][events].sum())
         require_two_labels(total.notes.labels, request.pos_label, event_seen=event_seen)
     rows = int(sums[0].sum())
-    refused = _refused_rows(request, places, sums[0])
+    reason = places % request.slots - request.cell_slots
+    tally = _summed(reason[reason >= 0], sums[0][reason >= 0], len(REASONS))
+    refused = {name: int(n) for name, n in zip(REASONS, tally.tolist(), strict=True) if n}
     if refused and request.on_invalid == "raise":
         raise invalid_rows(refused, rows, total.notes.refused)
     if sum(refused.values()) == rows:
@@ -499,14 +501,6 @@ def _stacked(
     require_room(int(tables[0].max(initial=0)), request.offset_bits)
     entries = Sketch((cells, *tables), nodes=request.nodes, scale=request.scale)
     return Stacked(starts, entries, refused)
-
-
-def _refused_rows(request: Request, places: Integers, counts: Integers) -> dict[str, int]:
-    """Number of rows that break a rule, by reason, all groups together."""
-    reason = places % request.slots - request.cell_slots
-    refused = reason >= 0
-    tally = _summed(reason[refused], counts[refused], len(REASONS))
-    return {name: int(n) for name, n in zip(REASONS, tally.tolist(), strict=True) if n}
 
 
 def invalid_rows(
