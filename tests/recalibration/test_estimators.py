@@ -324,7 +324,7 @@ room.__path__.append(sys.argv[1])
 import calibrant as cal
 rng = np.random.default_rng(0)
 p = rng.random(300)
-half = room.HalfRecalibrator().fit(p, rng.random(300) < p)
+half = room.make_map("half").fit(p, rng.random(300) < p)
 half.save(sys.argv[1] + "/map.json")
 module = {}
 exec(half.to_python(), module)

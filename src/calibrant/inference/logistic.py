@@ -11,19 +11,6 @@ from calibrant._arguments import require_flag
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
 
-__all__ = [
-    "AN_END",
-    "LIMIT",
-    "NEAREST_TO_THE_ENDS",
-    "Posterior",
-    "expit",
-    "fit_logistic",
-    "log_odds",
-    "logarithms",
-    "posterior",
-    "rows_per_weight",
-]
-
 Floats = NDArray[np.float64]
 
 NEAREST_TO_THE_ENDS = 2.0**-24

@@ -29,8 +29,6 @@ from calibrant.recalibration.learned_map import (
     register,
 )
 
-__all__ = ["FAMILIES", "AdaptiveRecalibrator"]
-
 FAMILIES = ("none", "ends", "offset", "temperature", "platt", "beta", "smooth")
 """Members of the average: "ends" moves predictions of exactly 0 and 1 alone."""
 LINEAR = {"none": (), "offset": (0,), "temperature": (1,), "platt": (0, 1), "beta": (0, 1, 2)}

@@ -36,8 +36,6 @@ from calibrant.recalibration.learned_map import LearnedMap, Recalibrator, make_m
 from calibrant.recalibration.parametric import IdentityRecalibrator
 from calibrant.recalibration.smooth import SmoothRecalibrator
 
-__all__ = ["NONE", "Candidate", "Choice", "choose_recalibrator"]
-
 NONE = "none"
 OF_EVENTS = (
     "adaptive",

@@ -28,16 +28,6 @@ from calibrant.recalibration.learned_map import (
     require_rows,
 )
 
-__all__ = [
-    "LEAST_OF_A_CLASS",
-    "ClassRecalibrator",
-    "IdentityOfClasses",
-    "OneVsRestRecalibrator",
-    "called_classes",
-    "order_of_classes",
-    "require_rows_of_classes",
-]
-
 LEAST_OF_A_CLASS = 2
 """Rows of a class for parameters of its own: from none or one, they would only tell that it is rare."""
 

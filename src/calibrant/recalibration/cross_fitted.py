@@ -30,8 +30,6 @@ from calibrant.recalibration.class_map import IdentityOfClasses
 from calibrant.recalibration.effect import Sample, cross_fit, mean_and_error
 from calibrant.recalibration.parametric import PlattRecalibrator
 
-__all__ = ["CrossFittedError", "cross_fitted_error"]
-
 Floats = NDArray[np.float64]
 
 

@@ -41,20 +41,6 @@ from calibrant.recalibration.learned_map import (
     shape_of,
 )
 
-__all__ = [
-    "Effect",
-    "Sample",
-    "Scores",
-    "brier_losses",
-    "cross_fit",
-    "evaluate",
-    "fit_to",
-    "log_losses",
-    "mean_and_error",
-    "scores_of",
-    "stratified_folds",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from calibrant.recalibration.class_map import ClassRecalibrator
     from calibrant.recalibration.learned_map import Recalibrator
 
-__all__ = [
-    "class_map_to_python",
-    "group_sql",
-    "interpolation",
-    "monotonicity",
-    "monotonicity_of_map",
-    "nested",
-    "to_python",
-    "to_sql",
-]
-
 Floats = NDArray[np.float64]
 Monotonicity = Literal["increasing", "non-decreasing", "not monotone"]
 EVEN_STEPS = 1 << 13

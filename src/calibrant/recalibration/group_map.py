@@ -35,8 +35,6 @@ from calibrant.recalibration.learned_map import (
 if TYPE_CHECKING:
     from calibrant.io.sql import Expression
 
-__all__ = ["GroupRecalibrator"]
-
 MOST_CATEGORIES = 50
 """Categories of a column with a cell of their own; the rarer are pooled as "other"."""
 MOST_COEFFICIENTS = 2000

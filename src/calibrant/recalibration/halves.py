@@ -15,8 +15,6 @@ from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 
-__all__ = ["cluster_halves", "halves", "recalibrated_halves"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -17,8 +17,6 @@ from calibrant.recalibration.learned_map import (
     register,
 )
 
-__all__ = ["HistogramRecalibrator"]
-
 
 @register("histogram")
 class HistogramRecalibrator(Recalibrator):

@@ -23,8 +23,6 @@ from calibrant.recalibration.learned_map import (
     register,
 )
 
-__all__ = ["CrossVennAbersRecalibrator", "IsotonicRecalibrator", "VennAbersRecalibrator"]
-
 BEYOND = 2.0
 """Stands behind the last prediction, where the last values go on."""
 

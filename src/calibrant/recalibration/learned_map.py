@@ -38,27 +38,6 @@ from calibrant.errors import CalibrantError, InputError, TooFewRows, invalid, sh
 if TYPE_CHECKING:
     from calibrant.io.sql import Expression
 
-__all__ = [
-    "FitOptions",
-    "LearnedMap",
-    "Parts",
-    "Recalibrator",
-    "Training",
-    "as_given",
-    "checked_probabilities",
-    "event_column",
-    "hints_of_maps",
-    "load_recalibrator",
-    "make_map",
-    "map_names",
-    "register",
-    "registered_maps",
-    "require_map",
-    "require_outcomes",
-    "require_rows",
-    "shape_of",
-]
-
 Floats = NDArray[np.float64]
 State = dict[str, Any]
 Parts = Mapping[str, type]

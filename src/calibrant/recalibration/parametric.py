@@ -24,15 +24,6 @@ from calibrant.recalibration.learned_map import (
     register,
 )
 
-__all__ = [
-    "BetaRecalibrator",
-    "IdentityRecalibrator",
-    "OffsetRecalibrator",
-    "PlattRecalibrator",
-    "PriorShift",
-    "TemperatureRecalibrator",
-]
-
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 RATES = 1e-9, 1.0 - 1e-9
 """Event rates between which an unknown one is sought."""

@@ -25,8 +25,6 @@ from calibrant.recalibration.learned_map import (
 )
 from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots, scale_of
 
-__all__ = ["RandomizedRecalibrator"]
-
 LEVEL = 0.05
 CELLS_OF_DISPLACEMENT = 1 << 10
 

@@ -16,8 +16,6 @@ from calibrant.recalibration.class_map import ClassRecalibrator
 from calibrant.recalibration.export import nested
 from calibrant.recalibration.learned_map import Floats, Parts, State, register
 
-__all__ = ["StructuredScaling", "TemperatureScaling", "VectorScaling"]
-
 FARTHEST = 30.0
 """The logarithm of a slope, of logits up to 1, stays within this of 0 where no slope is the best."""
 ENTRIES_PER_BLOCK = 1 << 20

@@ -25,8 +25,6 @@ from calibrant.recalibration.learned_map import (
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.smoothing.curves import smooth_curves
 
-__all__ = ["SmoothRecalibrator", "regression_on_knots", "scale_of"]
-
 KNOTS_PER_BANDWIDTH = 64
 MOST_KNOTS = 1 << 14
 SMALLEST_BANDWIDTH = 1e-4

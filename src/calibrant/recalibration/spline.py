@@ -20,8 +20,6 @@ from calibrant.recalibration.learned_map import (
     register,
 )
 
-__all__ = ["SplineRecalibrator"]
-
 Curve = Callable[[Floats], Floats]
 
 FREE_SD = 1e3

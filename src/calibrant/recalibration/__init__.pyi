@@ -1,0 +1,30 @@
+from calibrant.recalibration.adaptive import AdaptiveRecalibrator as AdaptiveRecalibrator
+from calibrant.recalibration.choice import choose_recalibrator as choose_recalibrator
+from calibrant.recalibration.class_map import ClassRecalibrator as ClassRecalibrator
+from calibrant.recalibration.class_map import IdentityOfClasses as IdentityOfClasses
+from calibrant.recalibration.class_map import OneVsRestRecalibrator as OneVsRestRecalibrator
+from calibrant.recalibration.cross_fitted import cross_fitted_error as cross_fitted_error
+from calibrant.recalibration.effect import evaluate as evaluate
+from calibrant.recalibration.group_map import GroupRecalibrator as GroupRecalibrator
+from calibrant.recalibration.histogram import HistogramRecalibrator as HistogramRecalibrator
+from calibrant.recalibration.isotonic import (
+    CrossVennAbersRecalibrator as CrossVennAbersRecalibrator,
+)
+from calibrant.recalibration.isotonic import IsotonicRecalibrator as IsotonicRecalibrator
+from calibrant.recalibration.isotonic import VennAbersRecalibrator as VennAbersRecalibrator
+from calibrant.recalibration.learned_map import Recalibrator as Recalibrator
+from calibrant.recalibration.learned_map import load_recalibrator as load_recalibrator
+from calibrant.recalibration.learned_map import make_map as make_map
+from calibrant.recalibration.learned_map import map_names as map_names
+from calibrant.recalibration.parametric import BetaRecalibrator as BetaRecalibrator
+from calibrant.recalibration.parametric import IdentityRecalibrator as IdentityRecalibrator
+from calibrant.recalibration.parametric import OffsetRecalibrator as OffsetRecalibrator
+from calibrant.recalibration.parametric import PlattRecalibrator as PlattRecalibrator
+from calibrant.recalibration.parametric import PriorShift as PriorShift
+from calibrant.recalibration.parametric import TemperatureRecalibrator as TemperatureRecalibrator
+from calibrant.recalibration.randomized import RandomizedRecalibrator as RandomizedRecalibrator
+from calibrant.recalibration.scaling import StructuredScaling as StructuredScaling
+from calibrant.recalibration.scaling import TemperatureScaling as TemperatureScaling
+from calibrant.recalibration.scaling import VectorScaling as VectorScaling
+from calibrant.recalibration.smooth import SmoothRecalibrator as SmoothRecalibrator
+from calibrant.recalibration.spline import SplineRecalibrator as SplineRecalibrator
