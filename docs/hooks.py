@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import tempfile
+import zlib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from notebook_rendering import render
 from runner import needs_of, run_page
 
+SOURCE = Path(__file__).parents[1] / "src"
+PUBLIC = re.compile(r"^from (\S+) import \(?\s*\w+ as (\w+)", re.MULTILINE)
 FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.S
 )
@@ -105,9 +109,32 @@ def _as_mathml(found: re.Match[str]) -> str:
     return f'<div class="equation" id="{name}">{formula}<span>({name})</span></div>'
 
 
+@event_priority(-100)  # after mkdocstrings, which writes the inventory
 def on_post_build(config: MkDocsConfig) -> None:
-    """Leave out the stemmers of other languages, which the search of an English site never loads."""
-    shutil.rmtree(Path(config.site_dir) / "assets" / "javascripts" / "lunr", ignore_errors=True)
+    """Leave out the stemmers of other languages, which the search of an English site never loads.
+
+    The inventory gets the names that users type, such as calibrant.smooth_ece, beside those of their homes.
+    """
+    site = Path(config.site_dir)
+    shutil.rmtree(site / "assets" / "javascripts" / "lunr", ignore_errors=True)
+    inventory = site / "objects.inv"
+    if inventory.exists():
+        inventory.write_bytes(with_public_names(inventory.read_bytes()))
+
+
+def with_public_names(inventory: bytes) -> bytes:
+    """Inventory of objects with a line for each public name of a package that stands for one of them."""
+    end = inventory.index(b"zlib.\n") + len(b"zlib.\n")
+    lines = zlib.decompress(inventory[end:]).decode().splitlines()
+    known = {line.split()[0]: line.split() for line in lines}
+    for stub in sorted((SOURCE / "calibrant").rglob("__init__.pyi")):
+        package = ".".join(stub.parent.relative_to(SOURCE).parts)
+        for home, name in PUBLIC.findall(stub.read_text(encoding="utf-8")):
+            public, own = f"{package}.{name}", f"{home}.{name}"
+            if own in known and public not in known:
+                _, role, _, address, shown = known[own]
+                lines.append(f"{public} {role} 2 {address.replace('$', own)} {shown}")
+    return inventory[:end] + zlib.compress("\n".join(lines).encode())
 
 
 def on_post_page(output: str, **_: Any) -> str:

@@ -26,7 +26,7 @@ from scipy.special import expit, ndtr
 import calibrant as cal
 from bench import pages
 from calibrant.data.rows import as_rows
-from calibrant.decisions.net_benefit import cross_fitted_maps, net_benefit, split_rows
+from calibrant.decisions.net_benefit import net_benefit, split_rows
 from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import ClusterResiduals
 from calibrant.inference.observed_expected import observed_expected
@@ -35,6 +35,7 @@ from calibrant.inference.residuals import LabelSums
 from calibrant.profiles import clinical, weather
 from calibrant.profiles.clinical import gap_quantiles
 from calibrant.profiles.logistic import calibration_intercept, calibration_slope
+from calibrant.recalibration.halves import maps_of_others
 
 Floats = NDArray[np.float64]
 Held = dict[str, Floats]
@@ -158,7 +159,7 @@ def _decide(held: Held, y: Any, p: Floats, groups: Any, seed: int, population: P
     note(held, "net benefit, whole curve", 0.0, 1.0, 2.0 * outside)
     codes = None if groups is None else (groups, int(groups.max()) + 1)
     split = split_rows(as_rows(y, p), codes, seed)
-    maps, _ = cross_fitted_maps(split.parts, None)
+    maps = maps_of_others(split.parts)
     if maps:
         sizes = np.bincount(split.fold, minlength=len(maps)) / split.fold.size
         lost = sum(k * benefit(one.transform(at)) for k, one in zip(sizes, maps, strict=True)) - raw

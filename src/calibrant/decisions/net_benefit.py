@@ -6,7 +6,6 @@ folds (as many rows of each cell and outcome), so both show the same loss.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
@@ -31,7 +30,7 @@ from calibrant.inference.assess import read_clustered
 from calibrant.inference.clusters import clusters_of_sketches
 from calibrant.inference.profile import Sample
 from calibrant.measures.result_record import Record, rows_text
-from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.halves import maps_of_others
 from calibrant.recalibration.learned_map import Recalibrator, require_map
 
 Floats = NDArray[np.float64]
@@ -186,7 +185,8 @@ def net_benefit(
     split = _split(y_true, y_prob, cluster, seed, options)
     if split.sketch.n < 2:
         raise TooFewRows(f"A decision curve needs at least two rows; there is {split.sketch.n}.")
-    maps, note = cross_fitted_maps(split.parts, recalibrator)
+    maps = maps_of_others(split.parts, recalibrator)
+    note = "" if maps else "too few rows of either outcome to learn a map and judge it on others"
     return _curve(at, split, maps, note, confidence, seed)
 
 
@@ -295,21 +295,6 @@ def _folds_of_rows(p: Floats, label: Integers, sketch: Sketch, seed: int) -> Int
     fold = np.empty(p.size, dtype=np.int64)
     fold[order] = np.repeat(np.tile(np.arange(FOLDS), len(rows)), rows.ravel())
     return fold
-
-
-def cross_fitted_maps(
-    parts: Sequence[Sketch], recalibrator: Recalibrator | None
-) -> tuple[list[Recalibrator], str]:
-    """Map for each fold, learned from the other folds; or why there is none."""
-    maps = []
-    for fold in range(FOLDS):
-        empty = Sketch.empty(nodes=parts[0].nodes, scale=parts[0].scale)
-        others = sum((part for k, part in enumerate(parts) if k != fold), start=empty)
-        if not np.all(others.weights.sum(axis=0) > 0.0):
-            return [], "too few rows of either outcome to learn a map and judge it on others"
-        own = AdaptiveRecalibrator() if recalibrator is None else copy.deepcopy(recalibrator)
-        maps.append(own.fit(others))
-    return maps, ""
 
 
 # -- the curves ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
 from calibrant.data.sketch import Sketch
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
+from calibrant.recalibration.learned_map import Recalibrator, make_map
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,11 +44,25 @@ def recalibrated_halves(
     if parts is None:  # with weights, rows that share a cell are told apart less well
         parts = halves(sketch if sketch.weighted else sketch.rebin(nodes), seed=seed)
     first, second = (part.rebin(nodes) for part in parts)
-    if any(not part.weights.sum(axis=0).all() for part in (first, second)):
+    maps: Any = maps_of_others((first, second))
+    if not maps:
         return None
-    maps = [AdaptiveRecalibrator().fit(part) for part in (first, second)]
-    mapped = _applied(maps[0], second) + _applied(maps[1], first)
+    mapped = _applied(maps[0], first) + _applied(maps[1], second)
     return mapped, all(one.is_identity for one in maps)
+
+
+def maps_of_others(
+    parts: Sequence[Sketch], recalibrator: Recalibrator | None = None
+) -> list[Recalibrator]:
+    """Map for each part of the rows, learned from the other parts; none where these lack an outcome."""
+    maps = []
+    for k in range(len(parts)):
+        first, *rest = (part for place, part in enumerate(parts) if place != k)
+        others = sum(rest, start=first)
+        if not others.weights.sum(axis=0).all():
+            return []
+        maps.append(make_map("adaptive" if recalibrator is None else recalibrator).fit(others))
+    return maps
 
 
 def halves(sketch: Sketch, *, seed: int) -> tuple[Sketch, Sketch]:
