@@ -214,9 +214,20 @@ def _summed_slots(
     y: NDArray[Any],
     w: NDArray[Any] | None,
 ) -> tuple[Integers, tuple[NDArray[Any], ...]]:
-    """Distinct places of rows, and the sums there."""
-    if request.soft:
-        return _soft_sums(request, group, slot, offset, y, w)
+    """Distinct places of rows, and the sums there.
+
+    A row of a soft label weighs under both labels, and is counted once, under the likelier.
+    """
+    counted = np.ones(slot.size, np.int64)
+    is_row = slot < request.cell_slots
+    if request.fractional:
+        w = np.where(is_row, 1.0 if w is None else w, 0.0)
+    if request.soft and w is not None:
+        share, first = np.where(is_row, y, 0.0).astype(np.float64), slot - (is_row & slot)
+        counted = np.concatenate([slot == first, slot != first]).astype(np.int64)
+        w = np.concatenate([w * (1.0 - share), w * share])  # the label 0, the label 1
+        slot = np.concatenate([first, first + is_row])
+        group, offset = np.tile(group, 2), np.tile(offset, 2)
     place = group * request.slots + slot
     bits = request.offset_bits
     high = (groups * request.slots).bit_length() + bits
@@ -228,39 +239,11 @@ def _summed_slots(
         places, counts, offsets = (column[:found].copy() for column in sums)
         return places, (counts, offsets)
     places, index = np.unique(place, return_inverse=True)
-    columns = [np.bincount(index, minlength=places.size), _summed(index, offset, places.size)]
-    if w is not None:
-        weight = np.where(slot < request.cell_slots, w, 0.0)
-        for values in (weight, weight * weight, weight * offset):
-            columns.append(_summed(index, values, places.size))
-    return places, tuple(columns)
-
-
-def _soft_sums(
-    request: Request,
-    group: Integers,
-    slot: Integers,
-    offset: Integers,
-    y: NDArray[Any],
-    w: NDArray[Any] | None,
-) -> tuple[Integers, tuple[NDArray[Any], ...]]:
-    """Sums where each row weighs under both labels; it is counted once, under the likelier."""
-    is_row = slot < request.cell_slots
-    share = np.where(is_row, y, 0.0).astype(np.float64)
-    weight = np.where(is_row, 1.0 if w is None else w, 0.0)
-    under = np.concatenate([weight * (1.0 - share), weight * share])  # the label 0, the label 1
-    first = slot - np.where(is_row, slot & 1, 0)
-    places, index = np.unique(
-        np.concatenate([group * request.slots + first + side * is_row for side in (0, 1)]),
-        return_inverse=True,
-    )
-    counted = np.concatenate([slot == first, slot != first])
-    offsets = np.concatenate([offset, offset])
-    rows = (counted.astype(np.int64), np.where(counted, offsets, 0))
+    weighted = () if w is None else (w, w * w, w * offset)
     columns = [
-        _summed(index, v, places.size) for v in (*rows, under, under * under, under * offsets)
+        _summed(index, values, places.size) for values in (counted, counted * offset, *weighted)
     ]
-    used = (columns[0] > 0) | (columns[2] > 0)
+    used = np.any([column > 0 for column in columns[:3:2]], axis=0)  # of soft labels, not all are
     return places[used], tuple(column[used] for column in columns)
 
 
