@@ -55,6 +55,8 @@ from calibrant.io.request import FILE, Request, make_request
 from calibrant.io.sums import Sums, Total, as_result, sums_of
 
 FILE_ALIAS = "__calibrant_file"
+OF_FILES = ("per_file", "sep")
+"""Options of reading that only files have."""
 CHECKPOINT_SECONDS = 15.0
 GROUPED_THREADS = 2
 """Threads that sum rows by group: to add up what they give takes one thread as long."""
@@ -157,17 +159,12 @@ def scan(
     request = make_request(
         y_true=y_true,
         y_prob=y_prob,
-        sample_weight=reading.get("sample_weight"),
         by=by,
         cluster=cluster,
         nodes=nodes,
         scale=scale,
-        on_invalid=reading.get("on_invalid", "raise"),
         form=_form_of(reading),
-        labels=reading.get("labels", "binary"),
-        pos_label=reading.get("pos_label"),
-        multiclass=reading.get("multiclass"),
-        classes=reading.get("classes"),
+        **{name: value for name, value in reading.items() if name not in (*FORMS, *OF_FILES)},  # type: ignore[arg-type]
     )
     per_file, sep = reading.get("per_file", False), reading.get("sep")
     if threads is not None:
