@@ -437,9 +437,8 @@ def read_samples(
     elif {name.lower() for name in source.columns} >= QUERY_COLUMNS and not reading.prob:
         from calibrant.io.sql import read
 
-        table, cluster = source.table(()), None  # of a query that `calibrant sql` wrote
-        found = {name: table[name].to_pylist() for name in source.columns}
-        sketches = read(found, on_invalid=reading.on_invalid)
+        cluster = None  # a query that `calibrant sql` wrote has none
+        sketches = read(source.table(()), on_invalid=reading.on_invalid)
     else:
         columns = Columns.of(source, grouping, measuring)
         single = len(columns.prob) == 1 and not reading.multiclass
@@ -530,20 +529,21 @@ def _read_logs(source: Source, grouping: Grouping, measuring: Measuring) -> Samp
         if log.has_partial_credit and reading.outcomes != "soft":
             hint = "To read it as a share, pass `--outcomes soft`."
             raise InputError(f"{name} gives partial credit, not 0 or 1.", hint=hint)
-    by = (["file"] if grouping.per_file else []) + grouping.columns
+    by = list(dict.fromkeys(["file"] * grouping.per_file + grouping.columns))
     common = set.intersection(*(set(log.groups) for log in logs.values()))
     for name in by:
         require_choice("by", name, (*sorted(common), "file"))
-    abstained: Counter[Key] = Counter()
-    pieces: dict[str, list[NDArray[Any]]] = {name: [] for name in by}
-    for short, log in logs.items():
-        declined = {"file": np.full(log.abstained, short), **log.abstained_groups}
-        own = {"file": np.full(log.n, short, object), **log.groups}
-        for name in by:
-            pieces[name].append(own[name])
-        nameless = np.full(log.abstained, "")
-        values = [declined.get(name, nameless).tolist() for name in by]
-        abstained.update(zip(*values, strict=True) if by else {(): log.abstained})
+
+    def keys(file: str, groups: Mapping[str, Any], n: int) -> list[Key]:
+        own = {"file": [file] * n, **groups}
+        values = [own.get(name, [""] * n) for name in by]
+        return list(zip(*values, strict=True)) if by else [()] * n
+
+    abstained = Counter(
+        key for name, log in logs.items() for key in keys(name, log.abstained_groups, log.abstained)
+    )
+    each = [key for name, log in logs.items() for key in keys(name, log.groups, log.n)]
+    columns = {name: np.array([key[k] for key in each], object) for k, name in enumerate(by)}
     rows = {
         name: np.concatenate([getattr(log, name) for log in logs.values()])
         for name in ("y_true", "y_prob", "cluster")
@@ -555,9 +555,8 @@ def _read_logs(source: Source, grouping: Grouping, measuring: Measuring) -> Samp
         hint = "Name what tells questions apart with `--cluster`."
         raise TooFewRows(f"all {size} answers are to one question; it takes two.", hint=hint)
     options = {k: v for k, v in reading.options.items() if k in ("labels", "on_invalid")}
-    columns = {name: np.concatenate(own) for name, own in pieces.items()}
     arrays = Arrays(rows, {"": rows.pop("y_prob")}, options, columns)
-    samples = Samples(source, grouping, measuring, tuple(by), arrays, None, QUESTION, +abstained)
+    samples = Samples(source, grouping, measuring, tuple(by), arrays, None, QUESTION, abstained)
     for key in samples.abstained.keys() - samples.sketches.keys():
         note(f"Left out {shown(key)}: {count(abstained[key], 'abstention')} and no answer.")
     return _without_empty(samples)
@@ -571,12 +570,13 @@ def _as_words(text: str | None) -> dict[str, float] | None:
     >>> _as_words("very likely=0.9, likely=0.7")
     {'very likely': 0.9, 'likely': 0.7}
     """
-    pairs = [part.rpartition("=") for part in text.split(",")] if text is not None else []
+    if text is None:
+        return None
+    pairs = [part.rpartition("=") for part in text.split(",")]
     if not all(word.strip() for word, _, _ in pairs):
         raise InputError(f"`words` must be such as 'likely=0.7'; got {text!r}.")
-    numbers = as_numbers([number for _, _, number in pairs], "words") or []
-    words = {pair[0].strip(): number for pair, number in zip(pairs, numbers, strict=True)}
-    return words or None
+    numbers = as_numbers([number for _, _, number in pairs], "words")
+    return {pair[0].strip(): number for pair, number in zip(pairs, numbers, strict=True)}
 
 
 def _note_contents(name: str, log: Answers) -> None:

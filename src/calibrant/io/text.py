@@ -169,7 +169,8 @@ class CsvFile(_TextFile):
 
     def __init__(self, file: DataFile) -> None:
         self.csv = require("pyarrow.csv", caller="scan of CSV")
-        self.delimiter = file.separator or ("\t" if ".tsv" in file.path.lower() else "")
+        is_tsv = ".tsv" in file.path.lower().rsplit("/", 1)[-1]
+        self.delimiter = file.separator or ("\t" if is_tsv else "")  # or as the first line says
         self._header_end = 0
         super().__init__(file)
 
