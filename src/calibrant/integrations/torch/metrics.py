@@ -57,6 +57,26 @@ class MetricOptions(TypedDict, total=False):
     compute_with_cache: bool
 
 
+class RowOptions(TypedDict, total=False):
+    """Keywords of every metric: cells of the grid, and how a batch is read."""
+
+    nodes: int
+    from_logits: bool
+    ignore_index: int | None
+
+
+class ClassOptions(TypedDict, total=False):
+    """Keywords of class probabilities."""
+
+    num_classes: int | None
+    kind: Kind
+    average: Average
+
+
+class TaskOptions(RowOptions, ClassOptions, MetricOptions, total=False):
+    """Keywords of either task's metric."""
+
+
 class _TableMetric(Metric):  # type: ignore[misc]
     """Tables of sums as states, and how they are read.
 
@@ -439,42 +459,21 @@ class SmoothECE:
     3
     """
 
-    def __new__(
-        cls,
-        task: Task,
-        *,
-        num_classes: int | None = None,
-        kind: Kind = "confidence",
-        average: Average = "mean",
-        nodes: int | None = None,
-        from_logits: bool = False,
-        ignore_index: int | None = None,
-        **options: Unpack[MetricOptions],
-    ) -> Any:
+    def __new__(cls, task: Task, **options: Unpack[TaskOptions]) -> Any:
         """Metric of the task; `num_classes`, `kind` and `average` are of class probabilities."""
         require_choice("task", task, ("binary", "multiclass"))
-        of_classes = (num_classes, kind, average) != (None, "confidence", "mean")
-        if task == "binary" and of_classes:
+        given: Any = {name: value for name, value in options.items() if value is not None}
+        if task == "multiclass":
+            if "num_classes" not in given:
+                raise InputError('`task="multiclass"` needs `num_classes`.', argument="num_classes")
+            return MulticlassSmoothECE(**given)
+        if given.keys() & ClassOptions.__annotations__.keys():
             raise InputError('`num_classes`, `kind` and `average` are for `task="multiclass"`.')
-        shared: Any = {"from_logits": from_logits, "ignore_index": ignore_index, **options}
-        if task == "binary":
-            return BinarySmoothECE(DEFAULT_NODES if nodes is None else nodes, **shared)
-        if num_classes is None:
-            raise InputError('`task="multiclass"` needs `num_classes`.', argument="num_classes")
-        return MulticlassSmoothECE(num_classes, kind, average=average, nodes=nodes, **shared)
+        return BinarySmoothECE(**given)
 
 
 def smooth_ece(
-    preds: torch.Tensor,
-    target: torch.Tensor,
-    task: Task,
-    *,
-    num_classes: int | None = None,
-    kind: Kind = "confidence",
-    average: Average = "mean",
-    nodes: int | None = None,
-    from_logits: bool = False,
-    ignore_index: int | None = None,
+    preds: torch.Tensor, target: torch.Tensor, task: Task, **options: Unpack[TaskOptions]
 ) -> torch.Tensor:
     """SmoothECE of one batch for a task, with the options of that task's metric.
 
@@ -485,29 +484,14 @@ def smooth_ece(
     >>> round(value.item(), 3)
     0.183
     """
-    metric = SmoothECE(
-        task,
-        num_classes=num_classes,
-        kind=kind,
-        average=average,
-        nodes=nodes,
-        from_logits=from_logits,
-        ignore_index=ignore_index,
-    )
-    return _value(metric, preds, target)
+    return _value(SmoothECE(task, **options), preds, target)
 
 
 def binary_smooth_ece(
-    preds: torch.Tensor,
-    target: torch.Tensor,
-    *,
-    nodes: int = DEFAULT_NODES,
-    from_logits: bool = False,
-    ignore_index: int | None = None,
+    preds: torch.Tensor, target: torch.Tensor, **options: Unpack[RowOptions]
 ) -> torch.Tensor:
     """SmoothECE of one batch of probabilities of an event, with the options of `BinarySmoothECE`."""
-    metric = BinarySmoothECE(nodes, from_logits=from_logits, ignore_index=ignore_index)
-    return _value(metric, preds, target)
+    return _value(BinarySmoothECE(**options), preds, target)
 
 
 def multiclass_smooth_ece(
@@ -517,19 +501,10 @@ def multiclass_smooth_ece(
     kind: Kind = "confidence",
     *,
     average: Average = "mean",
-    nodes: int | None = None,
-    from_logits: bool = False,
-    ignore_index: int | None = None,
+    **options: Unpack[RowOptions],
 ) -> torch.Tensor:
     """SmoothECE of one batch of class probabilities, with the options of `MulticlassSmoothECE`."""
-    metric = MulticlassSmoothECE(
-        num_classes,
-        kind,
-        average=average,
-        nodes=nodes,
-        from_logits=from_logits,
-        ignore_index=ignore_index,
-    )
+    metric = MulticlassSmoothECE(num_classes, kind, average=average, **options)
     return _value(metric, preds, target)
 
 
