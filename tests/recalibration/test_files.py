@@ -53,9 +53,7 @@ def test_a_saved_map_is_the_same_map(recalibrator, tmp_path):
     again = load_recalibrator(tmp_path / "map.json")
     assert type(again) is type(recalibrator)
     assert np.array_equal(again.transform(P), recalibrator.transform(P))
-    assert type(recalibrator).load(tmp_path / "map.json").get_params(
-        deep=False
-    ) == again.get_params(deep=False)
+    assert again.get_params(deep=False) == recalibrator.get_params(deep=False)
 
 
 @pytest.mark.parametrize("recalibrator", ALL, ids=lambda r: r.kind)
@@ -89,8 +87,6 @@ def test_before_fit_there_is_nothing_to_transform_or_save(recalibrator, tmp_path
 def test_refuses_files_of_another_version_kind_or_origin(tmp_path):
     path = tmp_path / "map.json"
     PlattRecalibrator().fit(P, Y).save(path)
-    with refused(holds="PlattRecalibrator", file="map.json"):
-        BetaRecalibrator.load(path)
     document = json.loads(path.read_text())
     for change in [
         {"version": 1},

@@ -158,7 +158,7 @@ def test_one_vs_rest_repairs_and_normalises(tmp_path):
         clipped = np.clip(repaired, 1e-6, 1)
         assert mean_log_loss(clipped, y[4000:]) < best + lost * (none - best)
     fitted.save(tmp_path / "map.json")
-    again = OneVsRestRecalibrator.load(tmp_path / "map.json")
+    again = load_recalibrator(tmp_path / "map.json")
     assert np.array_equal(again.transform(probs), fitted.transform(probs))
     with refused("y_prob", probs[:, :3].shape, holds="4"):
         fitted.transform(probs[:, :3])

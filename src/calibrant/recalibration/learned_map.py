@@ -198,22 +198,28 @@ class LearnedMap(ABC):
         return self
 
     def _contained(self, mapped: Floats, given: Any, name: Any = None) -> Any:
-        """Mapped predictions in the container that was chosen, or that was given."""
+        """Mapped predictions in the container that was chosen, or a Series or frame where one was given.
+
+        A Series has this name, by default that of the predictions.
+        """
         chosen = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
-        own = as_given(mapped, given, name)
-        if chosen == "default":
-            return own
-        if own is mapped:
+        library, index, columns = _container(given)
+        if library is None and chosen == "default":
+            return mapped
+        if columns is None:
             columns = list(self.get_feature_names_out())
-        else:
-            columns = list(own.columns) if mapped.ndim == 2 else [own.name]
-        rows = mapped.reshape(mapped.shape[0], -1)
-        if chosen == "polars":
-            return require("polars", caller="set_output").DataFrame(
-                rows, schema=list(map(str, columns))
-            )
-        index = getattr(own, "index", None)
-        return require("pandas", caller="set_output").DataFrame(rows, index=index, columns=columns)
+        elif mapped.ndim == 1:
+            columns = [columns[0] if name is None else name]
+        if chosen != "default":
+            library = require(chosen, caller="set_output")
+            mapped = mapped.reshape(mapped.shape[0], -1)
+        if library.__name__ == "polars":
+            if mapped.ndim == 1:
+                return library.Series(str(columns[0]), mapped)
+            return library.DataFrame(mapped, schema=list(map(str, columns)))
+        if mapped.ndim == 1:
+            return library.Series(mapped, index=index, name=columns[0])
+        return library.DataFrame(mapped, index=index, columns=columns)
 
     @abstractmethod
     def fit(self, y_prob: Any, y_true: Any = None, sample_weight: Any = None) -> Self:
@@ -321,18 +327,6 @@ class LearnedMap(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and fitted attributes as JSON; `load_recalibrator` reads it."""
         write_whole(path, dump_versioned(FORMAT, VERSION, self.to_dict()))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a recalibrator of this kind from a file."""
-        loaded = load_recalibrator(path)
-        if not isinstance(loaded, cls):
-            raise InputError(
-                f"The file must hold a {cls.__name__}; {os.fspath(path)!r} holds a {type(loaded).__name__}.",
-                file=os.fspath(path),
-                hint="Read it with `calibrant.load_recalibrator`.",
-            )
-        return loaded
 
     def to_dict(self) -> State:
         """Kind, parameters and fitted attributes as plain values."""
@@ -693,29 +687,18 @@ def checked_probabilities(y_prob: Any) -> Floats:
     return as_rows(np.zeros(column.size), column).p
 
 
-def as_given(mapped: Floats, given: Any, name: Any = None) -> Any:
-    """Mapped predictions as a Series or frame of pandas, with the index, or of polars; else an array.
-
-    A Series has this name, by default that of the predictions.
-    """
+def _container(given: Any) -> tuple[Any, Any, list[Any] | None]:
+    """Library, index and columns of a Series or frame of pandas or polars; of all else None."""
     if isinstance(given, np.ndarray | list | tuple | Mapping):
-        return mapped
+        return None, None, None
     from narwhals import dependencies as known
     from narwhals import get_native_namespace
 
     pandas = known.is_pandas_like_series(given) or known.is_pandas_like_dataframe(given)
     if not (pandas or known.is_polars_series(given) or known.is_polars_dataframe(given)):
-        return mapped
-    library: Any = get_native_namespace(given)
-    if mapped.ndim == 2:
-        if pandas:
-            return library.DataFrame(mapped, index=given.index, columns=given.columns)
-        return library.DataFrame(mapped, schema=given.columns)
-    if name is None:
-        name = given.name if known.is_into_series(given) else given.columns[0]
-    if pandas:
-        return library.Series(mapped, index=given.index, name=name)
-    return library.Series(str(name), mapped)
+        return None, None, None
+    columns = [given.name] if known.is_into_series(given) else list(given.columns)
+    return get_native_namespace(given), given.index if pandas else None, columns
 
 
 def require_map(value: Any, argument: str) -> None:
