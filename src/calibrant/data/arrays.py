@@ -266,7 +266,8 @@ def _named(value: Any, name: str, data: Any) -> Any:
     try:
         return data[value]
     except Exception as error:  # of any table
-        hint = "Read the file first: `data` is a table here." if isinstance(data, str) else None
+        table = "`data` is a table here: read the file, or collect the frame, first."
+        hint = table if isinstance(data, str) or hasattr(data, "collect") else None
         raise InputError(
             f"`{name}` must name a column; {show_value(value)} is none.", hint=hint
         ) from error

@@ -31,9 +31,11 @@ from calibrant.measures.result_record import Record, frame_of
 
 Floats = NDArray[np.float64]
 
-KNOTS, DRAWS, CELLS = 20, 1000, 1000
-"""Quantiles of each sample between which g is linear; draws of the curve; and cells of about equally many
-rows that stand for those of either sample in them."""
+KNOTS, DRAWS = 20, 1000
+"""Quantiles of each sample between which g is linear, and draws of the curve."""
+
+FITTED_CELLS, DRAWN_CELLS = 1000, 250
+"""Cells of about equally many rows that stand for the reference, and for the current rows in the draws."""
 
 LEVEL, SLOPE, WALK = 3.0, 1.0, 0.5
 """Prior standard deviations of g: its level (from a twentieth to twenty times the odds); its slope (at -1 the
@@ -193,7 +195,7 @@ def project(
         drift, drift_p_value = _kolmogorov_smirnov(known, now)
         curve = _Curve.of(known, now)
         mu = curve(f, curve.mode)
-        cells, weight = _pooled(now, threshold)
+        cells, weight = _pooled(now, DRAWN_CELLS, threshold)
         draws = (curve(cells, curve.draws), cells, weight[:, 0] / now.total)
     ends = [0.5 - 0.5 * confidence, 0.5 + 0.5 * confidence]
     values = _metrics(mu, f, mass, now.n, threshold)[:, 0]
@@ -256,7 +258,7 @@ class _Curve(NamedTuple):
         level = np.full(knots.size, LEVEL)
         # The coefficients of level, slope and steps of the walk are independent and standard normal.
         basis = np.column_stack([level, SLOPE * knots, np.tril(steps, -1)])
-        f, mass = _pooled(known)
+        f, mass = _pooled(known, FITTED_CELLS)
         x, rows = log_odds(f), mass.sum(axis=1)
         features = _interpolated(x, knots, basis)
         found = posterior(features, x, rows, mass[:, 1] / rows, np.ones(basis.shape[1]))
@@ -283,10 +285,10 @@ def _interpolated(x: Floats, knots: Floats, values: Floats) -> Floats:
     return np.stack([np.interp(x, knots, column) for column in values.T], axis=1)
 
 
-def _pooled(points: Points, threshold: float = 0.5) -> tuple[Floats, Floats]:
+def _pooled(points: Points, cells: int, threshold: float = 0.5) -> tuple[Floats, Floats]:
     """Mean prediction and mass by outcome of the cells, each on one side of the threshold."""
-    place = np.minimum(points.cumulative[:-1, 0] / points.total * CELLS, CELLS - 1)
-    cell = np.unique(place.astype(np.int64) + CELLS * (points.p >= threshold), return_inverse=True)[
+    place = np.minimum(points.cumulative[:-1, 0] / points.total * cells, cells - 1)
+    cell = np.unique(place.astype(np.int64) + cells * (points.p >= threshold), return_inverse=True)[
         1
     ]
     others, events = (np.bincount(cell, column) for column in points.mass.T)
