@@ -132,10 +132,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _is_prefit(self) -> bool:
         from sklearn.frozen import FrozenEstimator
 
-        return isinstance(self.estimator, FrozenEstimator) or self._says_prefit()
-
-    def _says_prefit(self) -> bool:
-        return isinstance(self.cv, str) and self.cv == PREFIT
+        said = isinstance(self.cv, str) and self.cv == PREFIT
+        return said or isinstance(self.estimator, FrozenEstimator)
 
     def _prefit(self) -> Any:
         from sklearn.utils.validation import check_is_fitted

@@ -126,13 +126,10 @@ def class_finding(each: Sketches, *, confidence: float) -> GroupAssessments:
     errors = {key: smooth_ece(sketch, tolerance=1e-4) for key, sketch in each.items() if sketch.n}
     largest = sorted(errors, key=lambda key: -errors[key])[:MOST_ASSESSED]
     chosen = Sketches({key: each[key] for key in largest}, by=each.by)
-    finding = assess_by(chosen, confidence=confidence)
-    groups = []
-    for group in finding.groups:
-        if (one := group.assessment) is not None:
-            corrected = one.corrected(min(1.0, len(each) * one.p_value))
-            groups.append(replace(group, assessment=corrected))
-    return replace(finding, groups=worst_first(groups), correction="bonferroni")
+    finding = assess_by(chosen, confidence=confidence).changed(
+        lambda _, one: one.corrected(min(1.0, len(each) * one.p_value))
+    )
+    return replace(finding, groups=worst_first(finding.groups), correction="bonferroni")
 
 
 def classes_of(sketches: ClassSketches, finding: GroupAssessments | None) -> ClassFindings:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Unpack
 
 import numpy as np
@@ -254,20 +253,21 @@ def report(
     if names is not None or (is_frame(y_prob) and not {"multiclass", "classes"} & set(reading)):
         y_prob = models_of(y_prob, names)
     held = {"cluster": cluster, "assessment": assessment, **reading}
-    if isinstance(y_true, GroupAssessments):
-        _require_nothing_else(y_prob=y_prob, **held)
-        return _page(y_true, y_true.sketches, title, limit, random_state)
     if not isinstance(assessment, Assessment | None):
         raise invalid("assessment", "be an Assessment", assessment)
     settings: dict[str, Any] = {"confidence": confidence, "profile": profile}
     several = isinstance(y_prob, Mapping)
     many = not several and has_classes(y_prob, reading.get("multiclass"), reading.get("classes"))
     finding: GroupAssessments | Assessment
-    if isinstance(y_true, Mapping):
+    sketches: Mapping[Any, Sketch]
+    if isinstance(y_true, GroupAssessments):
+        _require_nothing_else(y_prob=y_prob, **held)
+        finding, sketches = y_true, y_true.sketches
+    elif isinstance(y_true, Mapping):
         _require_nothing_else(y_prob=y_prob, **{**held, "cluster": None})
         if is_summed(y_true) and y_true.by == (cluster,):  # clusters are one sample
             finding = assess(y_true, cluster=cluster, scale=scale, **settings)
-            sketches: Mapping[Any, Sketch] = {"predictions": y_true.total()}
+            sketches = {"predictions": y_true.total()}
         else:
             finding = _groups(y_true, cluster, scale, limit, settings)
             sketches = finding.sketches
@@ -291,7 +291,12 @@ def report(
             assert codes is not None
             own = sketches[name].scale
             parts[name] = cluster_halves(pairs, codes[0], own, seed=random_state)
-    made = _page(finding, sketches, title, limit, random_state, parts)
+    # Of classes, which are assessed all, the worst have a section.
+    of_classes = isinstance(finding, GroupAssessments) and finding.by in CLASS_COLUMN.values()
+    most = require_count("limit", limit) if of_classes else None
+    made = Report(
+        summarise(finding, sketches, title=title, seed=random_state, parts=parts, most=most)
+    )
     if several and 1 < len(y_prob) <= MOST_COMPARED:
         paired = partial(compare, y_true, y_prob, cluster=cluster, **reading)
     if paired is not None:
@@ -308,20 +313,6 @@ def _is_local(data: Any) -> bool:
 
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     return isinstance(data, str | os.PathLike | list | Mapping) or isinstance(frame, nw.DataFrame)
-
-
-def _page(
-    finding: GroupAssessments | Assessment,
-    sketches: Mapping[Any, Sketch],
-    title: str,
-    limit: int,
-    seed: int,
-    parts: Mapping[Hashable, Halves] = MappingProxyType({}),
-) -> Report:
-    """The report; of classes, which are assessed all, the worst have a section."""
-    of_classes = isinstance(finding, GroupAssessments) and finding.by in CLASS_COLUMN.values()
-    most = require_count("limit", limit) if of_classes else None
-    return Report(summarise(finding, sketches, title=title, seed=seed, parts=parts, most=most))
 
 
 def _classes(y_true: Any, y_prob: Any, options: InputOptions) -> ClassSketches:

@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -333,9 +332,9 @@ def summarise(
     sketches: Mapping[Any, Sketch],
     *,
     title: str,
-    seed: int = 0,
-    parts: Mapping[Hashable, Halves] = MappingProxyType({}),
-    most: int | None = None,
+    seed: int,
+    parts: Mapping[Hashable, Halves],
+    most: int | None,
 ) -> Summary:
     """Lay out what was found, with the pictures of the same rows.
 
