@@ -16,7 +16,7 @@ from calibrant.recalibration import (
     StructuredScaling,
     TemperatureScaling,
 )
-from calibrant.recalibration.effect import Sample, evaluate, stratified_folds
+from calibrant.recalibration.effect import evaluate
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(0, 1.5, (1600, 3))
@@ -64,21 +64,6 @@ def test_logits_names_and_orders_of_columns_give_one_effect():
         assert same.after.log_loss == pytest.approx(expected.after.log_loss)
     of_logits = TemperatureScaling().fit(SURE[LEARN], Y[LEARN])
     assert evaluate(of_logits, Y[JUDGE], SURE[JUDGE]).gain == pytest.approx(expected.gain, abs=1e-6)
-
-
-@pytest.mark.parametrize("cluster", [None, np.arange(1600) // 4])
-def test_cross_fitting_judges_every_row_by_a_map_that_has_not_seen_it(cluster):
-    """An oracle: the folds one by one."""
-    made = TemperatureScaling(from_logits=False)
-    fold = stratified_folds(Sample.read(Y, PROBS, made=made, cluster=cluster), 5, 0)
-    mapped = np.empty_like(PROBS)
-    for k in range(5):
-        mapped[fold == k] = made.fit(PROBS[fold != k], Y[fold != k]).transform(PROBS[fold == k])
-    effect = evaluate(made, Y, PROBS, cluster=cluster, cv=5)
-    assert effect.after.log_loss == pytest.approx(log_loss(Y, mapped), rel=1e-12)
-    assert effect.n == 1600
-    if cluster is not None:
-        assert all(np.unique(fold[cluster == k]).size == 1 for k in range(400))
 
 
 def test_weights_count_and_clusters_are_units():

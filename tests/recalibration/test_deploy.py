@@ -120,6 +120,7 @@ def test_what_has_no_expression_is_refused():
         cal.recalibration.TemperatureRecalibrator(),
         cal.recalibration.BetaRecalibrator(),
         cal.recalibration.OffsetRecalibrator(),
+        cal.recalibration.PriorShift(to_rate=0.1),
         cal.recalibration.IsotonicRecalibrator(),
         cal.recalibration.VennAbersRecalibrator(),
         cal.recalibration.CrossVennAbersRecalibrator(cv=3),
@@ -135,7 +136,9 @@ def test_the_map_as_python_is_the_map(made):
     exec(made.to_python("mapped"), module)
     at = np.concatenate([p, np.linspace(0, 1, 101)])
     ours = np.array([module["mapped"](float(value)) for value in at])
-    tolerance = 1e-12 if made.kind in ("platt", "temperature", "beta", "offset") else 1e-5
+    tolerance = (
+        1e-12 if made.kind in ("platt", "temperature", "beta", "offset", "prior-shift") else 1e-5
+    )
     assert np.abs(ours - made.transform(at)).max() <= tolerance
     with pytest.raises(ValueError, match="must lie"):
         module["mapped"](1.5)

@@ -55,20 +55,26 @@ def test_what_is_no_map_or_no_confidence_is_refused():
         evaluate(PlattRecalibrator().fit(P, Y), Y, P, confidence=95)
 
 
-def test_cross_fitting_judges_every_row_by_a_map_that_has_not_seen_it() -> None:
+@pytest.mark.parametrize("cluster", [None, np.arange(1500) // 3], ids=["rows", "clusters"])
+@pytest.mark.parametrize(
+    "made", [PlattRecalibrator(), TemperatureScaling(from_logits=False)], ids=lambda one: one.kind
+)
+def test_cross_fitting_judges_every_row_by_a_map_that_has_not_seen_it(made, cluster) -> None:
     """An oracle: the folds one by one."""
     draw = np.random.default_rng(3)
-    p = draw.random(600)
-    y = (draw.random(600) < p**2).astype(float)
-    event = np.repeat(np.arange(200), 3)
-    for cluster in (None, event):
-        fold = stratified_folds(Sample.read(y, p, cluster=cluster), 5, 0)
-        mapped = np.empty(600)
-        for k in range(5):
-            one = PlattRecalibrator().fit(p[fold != k], y[fold != k])
-            mapped[fold == k] = one.transform(p[fold == k])
-        effect = evaluate(PlattRecalibrator(), y, p, cluster=cluster, cv=5)
-        assert effect.after.log_loss == pytest.approx(log_losses(y, mapped).mean(), rel=1e-12)
+    binary = isinstance(made, PlattRecalibrator)
+    p = draw.random(1500) if binary else draw.dirichlet([0.5, 1.0, 1.5], 1500)
+    y = (draw.random(1500) < p**2).astype(int) if binary else draw.integers(0, 3, 1500)
+    fold = stratified_folds(Sample.read(y, p, made=made, cluster=cluster), 5, 0)
+    mapped = np.empty_like(p)
+    for k in range(5):
+        mapped[fold == k] = made.fit(p[fold != k], y[fold != k]).transform(p[fold == k])
+    effect = evaluate(made, y, p, cluster=cluster, cv=5)
+    assert effect.after.log_loss == pytest.approx(log_losses(y, mapped).mean(), rel=1e-12)
+    assert effect.n == 1500
+    if cluster is not None:
+        assert all(np.unique(fold[cluster == k]).size == 1 for k in range(500))
+    if binary:  # a rising map keeps the order within each fold, and steps make ties
         assert effect.after.brier == pytest.approx(np.mean((mapped - y) ** 2), rel=1e-12)
-        assert effect.auc_cost == pytest.approx(0.0, abs=1e-12)  # a rising map, within each fold
-    assert evaluate(IsotonicRecalibrator(), y, p, cv=5).auc_cost > 0.0  # steps make ties
+        assert effect.auc_cost == pytest.approx(0.0, abs=1e-12)
+        assert evaluate(IsotonicRecalibrator(), y, p, cv=5).auc_cost > 0.0

@@ -11,7 +11,11 @@ from tests.refusals import refused
 from calibrant import CalibrantError, InputError
 from calibrant._files import dump_versioned
 from calibrant.data.scales import Scale
-from calibrant.recalibration import CrossVennAbersRecalibrator, VennAbersRecalibrator
+from calibrant.recalibration import (
+    CrossVennAbersRecalibrator,
+    PriorShift,
+    VennAbersRecalibrator,
+)
 from calibrant.recalibration.adaptive import AdaptiveRecalibrator
 from calibrant.recalibration.isotonic import IsotonicRecalibrator
 from calibrant.recalibration.learned_map import load_recalibrator
@@ -42,6 +46,7 @@ ALL = [
     TemperatureRecalibrator(),
     BetaRecalibrator(),
     OffsetRecalibrator(),
+    PriorShift(to_rate=0.1),
     IsotonicRecalibrator(),
 ]
 

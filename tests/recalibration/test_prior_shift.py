@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.refusals import refused
 
-from calibrant.recalibration import PriorShift, load_recalibrator
+from calibrant.recalibration import PriorShift
 
 
 def test_known_rates_are_bayes_rule():
@@ -27,16 +27,6 @@ def test_the_rate_is_estimated_without_labels():
     assert shift.rate_ == pytest.approx(0.1, abs=0.006)
     assert shift.transform(p).mean() == pytest.approx(shift.rate_, abs=1e-9)  # a fixed point of EM
     assert PriorShift(from_rate=0.5).fit(p, y).rate_ == pytest.approx(y.mean(), abs=1e-12)
-
-
-def test_files_and_text(tmp_path):
-    shift = PriorShift(from_rate=0.5, to_rate=0.1).fit([0.3])
-    shift.save(tmp_path / "shift.json")
-    again = load_recalibrator(tmp_path / "shift.json")
-    assert again.transform([0.2, 0.9]).tolist() == shift.transform([0.2, 0.9]).tolist()
-    module = {}
-    exec(shift.to_python("moved"), module)
-    assert module["moved"](0.3) == pytest.approx(1 / 22, abs=1e-15)
 
 
 def test_bad_rates():

@@ -40,10 +40,13 @@ def test_the_verdict_stands_on_top_in_plain_words(overconfident: Report) -> None
     assert overconfident.html.index(headline) < overconfident.html.index("<svg")
 
 
-def test_a_calibrated_model_is_not_accused() -> None:
+def test_a_calibrated_model_is_not_accused_and_few_rows_or_events_are_called_so() -> None:
     made = cal.report(*_rows(20_000))
     assert "No miscalibration detected" in made.markdown
     assert not made.to_dict()["groups"][0]["assessment"]["miscalibrated"]
+    rare = np.full(2000, 0.004)
+    for few in (_rows(40), (np.random.default_rng(0).random(2000) < rare, rare)):
+        assert "Too few rows" in cal.report(*few).markdown
 
 
 def test_groups_with_a_gap_are_named_first_where_all_rows_together_show_none() -> None:
@@ -66,16 +69,6 @@ def test_groups_with_a_gap_are_named_first_where_all_rows_together_show_none() -
     for text in (wrong.to_dict()["verdict"], wrong.markdown.split("##")[0]):
         assert "iscalibrated" in text
         assert "4 of 8 groups have a gap" in text
-
-
-def test_a_rare_event_is_not_declared_fine_by_an_absolute_limit() -> None:
-    rng = np.random.default_rng(0)
-    p = np.full(2000, 0.004)
-    assert "Too few rows" in cal.report(rng.random(2000) < p, p).markdown
-
-
-def test_little_data_is_called_little() -> None:
-    assert "Too few rows" in cal.report(*_rows(40)).markdown
 
 
 def test_regions_add_up_to_the_error(overconfident: Report) -> None:
