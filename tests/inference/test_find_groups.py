@@ -242,6 +242,12 @@ def test_predictions_near_1_alone():
     found = find_groups(data=rows, **names)
     assert (found.tested, [one.label for one in found.surprising]) == (0, ["x b"])
     assert "no group" not in str(found)
+    assert "gap" in found.to_frame("pandas").columns
+    page = cal.report(found)
+    assert "x b (500 rows)" in page.html
+    assert "| x b | 500 | -0.4999 |" in page.markdown
+    with refused("found", holds="found.surprising"):
+        found.plot()
     rows["y"] = np.arange(1000) > 0
     rows["y"][600] = False
     with refused("columns", holds="enough rows"):

@@ -9,7 +9,7 @@ thousand groups is not a winner of noise.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Unpack
 
 import numpy as np
@@ -36,8 +36,6 @@ LEAST_VARIANCE = 4.0
 """Least sum of f (1 - f) of a group: with fewer expected surprises a gap cannot be told from noise."""
 MOST_CATEGORIES = 10
 """Categories of a column that have cells of their own; the rarer are pooled as "other"."""
-SURPRISES = 5
-"""Groups without a score that the text names; the result has all."""
 POWER = 0.8
 """Of the smallest gap that could have been seen."""
 
@@ -178,15 +176,19 @@ class FoundGroups(Sequence[FoundGroup], Record):
         lines = [self.verdict]
         if self.too_few:
             lines.append(f"{self.too_few:,} more have too few rows or events.")
-        lines += map(str, self.surprising[not self.shown : SURPRISES])
         lines += [
             f"{count:,} rows were dropped: {reason}" for reason, count in self.dropped.items()
         ]
         return "\n".join([*lines, "", aligned(self.rows())])
 
     def rows(self) -> list[list[str]]:
-        """The groups as a table of text, header first."""
+        """The groups as a table of text, header first; those without a score have no interval."""
         table = [["group", "n", "gap", "interval", "p", "detectable"]]
+        for other in self.surprising:
+            gap = (other.observed - other.expected) / other.n
+            table.append(
+                [other.label, f"{other.n:,}", f"{gap:+.4f}", "", p_text(other.p_value), ""]
+            )
         for one in self.groups:
             interval = f"{one.low:+.4f} to {one.high:+.4f}"
             p, least = p_text(one.p_value), decimals(one.detectable)
@@ -205,10 +207,9 @@ class FoundGroups(Sequence[FoundGroup], Record):
 
     def to_frame(self, backend: Any = None) -> Any:
         """A data frame with a row for each group."""
-        rows = [{"group": one.label, **vars(one)} for one in self.groups]
-        for row in rows:
-            del row["conditions"]
-        return frame_of(rows, backend)
+        _, *names = (item.name for item in fields(FoundGroup))
+        columns = {name: [getattr(one, name) for one in self.groups] for name in ("label", *names)}
+        return frame_of({"group": columns.pop("label"), **columns}, backend)
 
 
 def find_groups(

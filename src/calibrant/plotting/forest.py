@@ -254,6 +254,12 @@ def gap_plot(found: FoundGroups) -> GapPlot:
             f"`found` must be what `find_groups` gave; it is {show_value(type(found).__name__)}.",
             argument="found",
         )
+    if not found.groups:
+        raise InputError(
+            "`found` has no group with a score to draw.",
+            argument="found",
+            hint="`found.surprising` names the others whose outcomes differ.",
+        )
     return GapPlot(found)
 
 

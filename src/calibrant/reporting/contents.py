@@ -327,7 +327,7 @@ def _profile(group: GroupSummary) -> list[Section]:
 def _outcome_diagram(found: Outcome) -> Diagram | None:
     """Gaps, coverage of quantiles, or the histogram of the transform; a risk has the reliability diagram."""
     if isinstance(found, FoundGroups):
-        return gap_plot(found)
+        return gap_plot(found) if found.groups else None
     if isinstance(found, QuantileAssessment):
         return quantile_diagram(found)
     return pit_diagram(found) if isinstance(found, DistributionAssessment) else None
@@ -339,9 +339,8 @@ def _outcome(found: Outcome) -> Section:
     rows = [[shown_text(name), *row] for name, *row in rows]
     title, diagram = TITLES[type(found)], _outcome_diagram(found)
     picture = [] if diagram is None else [Picture(diagram, f"{title}: {diagram.label}")]
-    return Section(
-        title, [_sentence(shown_text(found.verdict, longest=200)), *picture, Table(header, rows)]
-    )
+    table = [Table(header, rows)] if rows else []
+    return Section(title, [_sentence(shown_text(found.verdict, longest=200)), *picture, *table])
 
 
 # -- several models, classes or groups -----------------------------------------------------------
