@@ -42,7 +42,15 @@ from numpy.typing import NDArray
 
 from calibrant.data.sketch import Sketch
 from calibrant.inference.clusters import ClusterResiduals
-from calibrant.inference.null_noise import DRAWS, MANY_SURPRISES, ResidualCells
+from calibrant.inference.null_noise import (
+    DRAWS,
+    MANY_SURPRISES,
+    SINGLE_THREADED,
+    ResidualCells,
+    in_blocks,
+    product,
+    weighted_sums,
+)
 from calibrant.inference.quantiles import normal_quantile, wilson_error
 
 Floats = NDArray[np.float64]
@@ -90,17 +98,17 @@ class _Linear(NamedTuple):
         directions = np.count_nonzero(family == 0)
         for k, (mesh, kernel) in enumerate(meshes):
             most = directions if k % 2 else family.size  # boxes and waves at every second scale
-            columns.append((tests[:most, start : start + mesh.size] @ kernel).T)
+            columns.append(_in_pieces(tests[:most, start : start + mesh.size], kernel).T)
             families.append(family[:most])
             widths.append(np.full(most, cells.scales[k]))
             start += mesh.size
         functions = np.concatenate(columns, axis=1)
         drawn, null = cells.null_variances(functions)
-        t = np.abs(cells.residual @ functions)
+        t = np.abs(weighted_sums(cells.residual, functions))
         seen = np.maximum(cells.variances(functions) - t**2 / cells.units, 0.0)
         variance = np.maximum(null, 1e-300)
         error = np.sqrt(variance)
-        skew, x = cells.third @ np.abs(functions) ** 3 / variance / error, t / error
+        skew, x = weighted_sums(cells.third, np.abs(functions) ** 3) / variance / error, t / error
         if cells.rows is None:  # sums of unequal weights are skewed, and their draws are not
             x, skew = _bernstein(x, skew), np.zeros(x.size)
         used = drawn > 1e-12 * drawn.max(initial=0.0) if drawn.any() else np.ones(t.size, bool)
@@ -138,14 +146,14 @@ class _Smooth(NamedTuple):
 
     @classmethod
     def of(cls, cells: ResidualCells, kernels: Sequence[Floats], noise: Singles) -> _Smooth:
-        """smECE_s of the rows and of draws of their noise, with a kernel for each scale."""
-        curves = [kernel @ cells.residual for kernel in kernels]
+        """smECE_s of the rows and of draws of their noise in blocks, with a kernel for each scale."""
+        curves = [weighted_sums(cells.residual, kernel.T) for kernel in kernels]
         value = np.array([np.abs(curve).sum() for curve in curves])
         # The sign of 0 too: other samples would not be 0.
         signs = [np.where(curve < 0.0, -1.0, 1.0) for curve in curves]
-        critics = [kernel.T @ sign for kernel, sign in zip(kernels, signs, strict=True)]
+        critics = [weighted_sums(sign, kernel) for sign, kernel in zip(signs, kernels, strict=True)]
         variance = cells.variances(np.stack(critics, axis=1)) - value**2 / cells.units
-        each = [np.abs(one.astype(np.float32) @ noise).sum(axis=0) for one in kernels]
+        each = [np.abs(product(kernel, noise)).sum(axis=0) for kernel in kernels]
         draws = np.array(each, dtype=np.float64)
         drawn, null = cells.null_variances(np.ones((cells.mass.size, 1)))
         unseen = math.sqrt(null[0] / drawn[0]) if drawn[0] > 0.0 else 1.0
@@ -205,11 +213,11 @@ class CalibrationTest:
         widths = (cells.scales / sketch.scale.length).tolist()
         # For each scale a mesh half a bandwidth wide, and the integrals of K_s over it [mesh, cells].
         meshes = [_kernel(width, cells.position) for width in widths]
-        linear, noise = _Linear.of(cells, meshes), cells.draws()
+        linear, noise = _Linear.of(cells, meshes), in_blocks(cells.draws())
         smooth = _Smooth.of(cells, [kernel for _, kernel in meshes], noise)
         # The largest standardised statistic of each family, of the draws and last of the sample.
         error = np.where(linear.drawn > 0.0, np.sqrt(linear.drawn), 1.0)
-        values = np.abs((linear.functions / error).T.astype(np.float32) @ noise)
+        values = np.abs(product((linear.functions / error).T, noise))
         largest = np.zeros((len(FAMILIES), DRAWS + 1))
         for k in np.unique(linear.family):
             own = linear.family == k
@@ -393,6 +401,12 @@ def _test_functions(cells: ResidualCells, place: Floats) -> tuple[Floats, Intege
     waves = [np.cos(np.pi * k * u) for k in WAVES]
     sizes = [len(directions), len(boxes), len(waves)]
     return np.array(directions + boxes + waves), np.repeat([0, 1, 2], sizes)
+
+
+def _in_pieces(rows: Floats, matrix: Floats) -> Floats:
+    """Product of rows with a matrix, as many at a time as linear algebra leaves to one thread."""
+    step = max(SINGLE_THREADED // matrix.size, 1)
+    return np.concatenate([rows[k : k + step] @ matrix for k in range(0, len(rows), step)])
 
 
 def _log_odds(f: Floats) -> Floats:

@@ -46,6 +46,9 @@ NORMAL_VARIANCE = 9.0
 """Of a count: from there on the usual rule of three standard deviations lets it be normal."""
 MOST_SIGNS = 1024
 """Clusters. Of more, sums with random signs are normal, and are drawn so from their covariance."""
+BLOCK, SINGLE_THREADED = 64, 1 << 18
+"""Draws in a block, and multiplications of a matrix product that OpenBLAS leaves to one thread. On more
+threads so small a product takes as long, and while these wait for the next one they keep every core busy."""
 MANY_SURPRISES = 40.0
 """Fewest with which the signs of residuals know the variance; see `null_variances`."""
 NEAR, NEAR_CELLS = 0.1, 64
@@ -175,12 +178,7 @@ class ResidualCells:
         )
 
     def draws(self) -> Singles:
-        """Residuals of calibrated samples [m, DRAWS]: always the same, so that no p-value has a seed.
-
-        In single precision, as are the products with them, which take most of the time of the test. Their
-        last digit depends on the number of threads of the linear algebra. Blocks of fixed size would not,
-        but take twice as long.
-        """
+        """Residuals of calibrated samples [m, DRAWS]: always the same, so that no p-value has a seed."""
         rng = np.random.default_rng(0)
         if self.scores is not None:
             shape = (len(self.scores), DRAWS)
@@ -207,7 +205,7 @@ class ResidualCells:
         """Observed variance of ⟨r, g⟩ for functions g [m, k]."""
         if self.scores is not None:
             return np.asarray(((self.scores @ functions) ** 2).sum(axis=0))
-        return np.asarray(self.observed @ functions**2)
+        return weighted_sums(self.observed, functions**2)
 
     def null_variances(self, functions: Floats) -> tuple[Floats, Floats]:
         """Variances of ⟨r, g⟩ if calibrated: of the samples that are drawn, and one to judge the rows by.
@@ -216,13 +214,37 @@ class ResidualCells:
         clusters is no less than that of calibrated rows times the design effect of the clusters; nor is that
         of soft outcomes, unless there are many surprises.
         """
-        rows = self.null @ functions**2
+        rows = weighted_sums(self.null, functions**2)
         if self.known:
             return rows, rows
         drawn, least = self.variances(functions), self.design_effect * rows
         if self.sums.soft:
             least[self.surprises @ functions**2 >= MANY_SURPRISES] = 0.0
         return drawn, np.maximum(drawn, least)
+
+
+def weighted_sums(weights: Floats, functions: Floats) -> Floats:
+    """Sums Σ weight · function over the cells of each of the functions [m, k].
+
+    By einsum: a product with a vector would be handed to several threads.
+    """
+    return np.asarray(np.einsum("i,ik->k", weights, functions))
+
+
+def in_blocks(draws: Singles) -> Singles:
+    """Draws [m, DRAWS] as blocks [blocks, m, BLOCK], the last one filled up with zeros."""
+    blocks = np.zeros((len(draws), -(-DRAWS // BLOCK), BLOCK), dtype=np.float32)
+    blocks.reshape(len(draws), -1)[:, :DRAWS] = draws
+    return np.ascontiguousarray(blocks.swapaxes(0, 1))
+
+
+def product(matrix: Floats, blocks: Singles) -> Singles:
+    """Product of a matrix [k, m] with draws in blocks, [k, DRAWS]: the same for any number of threads."""
+    size, cells = matrix.shape
+    rows = min(max(SINGLE_THREADED // (BLOCK * cells), 1), size)
+    parts = np.zeros((-(-size // rows), 1, rows, cells), dtype=np.float32)
+    parts.reshape(-1, cells)[:size] = matrix
+    return (parts @ blocks).swapaxes(1, 2).reshape(len(parts) * rows, -1)[:size, :DRAWS]
 
 
 def _cluster_scores(
