@@ -35,6 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -221,12 +222,11 @@ class CalibrationTest:
         largest = np.zeros((len(FAMILIES), DRAWS + 1))
         for k in np.unique(linear.family):
             own = linear.family == k
-            largest[k] = [*values[own].max(axis=0), linear.x[own].max()]
+            largest[k, :-1], largest[k, -1] = values[own].max(axis=0), linear.x[own].max()
         drawn = (smooth.draws - smooth.mean[:, None]) / smooth.deviation[:, None]
         seen = (smooth.value / smooth.unseen - smooth.mean) / smooth.deviation
-        largest[SMOOTH] = [*drawn.max(axis=0), seen.max()]
-        if not smooth.tested:
-            largest[SMOOTH, -1] = -math.inf
+        largest[SMOOTH, :-1] = drawn.max(axis=0)
+        largest[SMOOTH, -1] = seen.max() if smooth.tested else -math.inf
         largest = largest.round(DIGITS)
         # Ranks of the draws among themselves give critical values, those with the sample its p-value.
         ranks, beaten = _ranks(largest), largest[:, :-1] <= largest[:, -1:]
@@ -331,6 +331,7 @@ class CalibrationTest:
         z = normal_quantile(0.5 + 0.5 * confidence, self.cells.degrees)
         variance, logs = self.smooth.variance, np.log(self.cells.scales)
 
+        @cache  # the ends of the search are asked for again and again
         def excess(s: float) -> float:
             seen = float(np.interp(math.log(s), logs, variance))
             return s - error(s) - wilson_error(seen, z, self.cells.trials)

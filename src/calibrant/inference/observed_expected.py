@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -119,6 +120,7 @@ def observed_expected(
     excess = max(seen - factor * bernoulli(ratio), 0.0) / ratio**2 if ratio > 0.0 else 0.0
     t2 = float(stdtrit(many - 1.0, 0.5 + 0.5 * confidence)) ** 2
 
+    @cache  # the ends of the search are asked for twice
     def beyond(rho: float) -> float:
         variance = factor * bernoulli(rho) + excess * rho**2
         return (observed - rho * expected) ** 2 - t2 * variance
