@@ -74,17 +74,14 @@ def test_a_wrong_climatology_is_refused(wrong):
         cal.assess([0, 1, 0], [0.1, 0.2, 0.4], profile=weather(climatology=wrong))
 
 
-@pytest.mark.parametrize("kind", ["rows", "clusters", "sketch", "weights"])
+@pytest.mark.parametrize("kind", ["rows", "clusters", "weights"])
 def test_corp_has_an_interval_below_which_the_sample_does_not_vouch(kind):
     y, p = rows(seed=4)
     options = {
         "clusters": {"cluster": np.arange(y.size) // 4},
         "weights": {"sample_weight": 0.5 + p},
     }
-    if kind == "sketch":
-        found = cal.assess(cal.Sketch.from_arrays(y, p), profile="weather").profile
-    else:
-        found = profile_of(y, p, **options.get(kind, {}))
+    found = profile_of(y, p, **options.get(kind, {}))
     event = 0.1 + 0.7 * p  # the chance: increasing, so that CORP's map of the population is this
     share = (0.5 + p) / (0.5 + p).sum() if kind == "weights" else np.full(p.size, 1 / p.size)
     truths = share @ (p - event) ** 2, share @ (event - share @ event) ** 2
@@ -103,9 +100,8 @@ def test_corp_does_not_vouch_for_miscalibration_where_there_is_none():
 
 def test_corp_says_why_it_has_no_interval():
     y, p = rows()
-    weighted = cal.Sketch.from_arrays(y, p, sample_weight=1.0 + p)
     for found in (
-        cal.assess(weighted, profile="weather").profile,
+        cal.assess(cal.Sketch.from_arrays(y, p), profile="weather").profile,
         profile_of([0, 1, 0], [0.1, 0.7, 0.4]),
     ):
         for name in ("reliability (CORP)", "resolution (CORP)"):

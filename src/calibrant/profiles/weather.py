@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from calibrant._arguments import generator, is_number, require_choice, require_count
 from calibrant.data.arrays import numbers, require_each
 from calibrant.inference.profile import Measure, Profile, Quantity, Sample, Unavailable, profile
-from calibrant.inference.quantiles import skewed_quantiles
 from calibrant.measures._chains import pooled
 from calibrant.measures.binned import Bins, bins_of
 from calibrant.measures.isotonic import binned_decomposition, corp_decomposition
@@ -207,9 +206,9 @@ def _corp_parts(sample: Sample) -> list[Quantity]:
     note, ends = "", [(nan, nan)] * 2
     if not 0.0 < sample.points.base_rate < 1.0:
         note = "no interval: it needs both outcomes"
-    elif sample.rows is None and (sample.fractional or sample.dependent):
-        note = "no interval: with weights or clusters it needs rows"
-    elif (sample.sketch.n if sample.clusters is None else sample.clusters[1]) < 2 * FOLDS:
+    elif sample.rows is None:
+        note = "no interval: it needs rows"
+    elif (sample.p.size if sample.clusters is None else sample.clusters[1]) < 2 * FOLDS:
         note = "no interval: too few rows to learn a map and judge it on others"
     else:
         ends = _corp_ends(sample)
@@ -234,28 +233,14 @@ def _corp_parts(sample: Sample) -> list[Quantity]:
 
 def _corp_ends(sample: Sample) -> list[tuple[float, float]]:
     """Lower and upper end for reliability and for resolution."""
-    p, rng = sample.points.p, generator(0, 22)
-    if sample.rows is None:  # the rows of a cell and outcome, in folds
-        used = sample.share > 0.0
-        counts = np.rint(sample.share[used] * sample.sketch.n).astype(np.int64)
-        in_folds = rng.multinomial(counts, np.full(FOLDS, 1.0 / FOLDS))
-        entry, fold = np.nonzero(in_folds)
-        cell = np.cumsum(used.reshape(-1, 2).any(axis=1)) - 1
-        at = np.repeat(cell, 2)[used][entry]
-        y, count = sample.y[used][entry], in_folds[entry, fold].astype(np.float64)
-    else:
-        at = np.minimum(np.searchsorted(p, sample.p), p.size - 1)
-        y, count = sample.y, sample.share
-        units = sample.p.size if sample.clusters is None else sample.clusters[1]
-        fold = rng.permutation(units) % FOLDS
-        fold = fold if sample.cluster is None else fold[sample.cluster]
-    masses = np.stack(
-        [
-            np.bincount(fold * p.size + at, count * part, FOLDS * p.size).reshape(FOLDS, p.size)
-            for part in (1.0 - y, y)
-        ],
-        axis=2,
-    )
+    p, y = sample.points.p, sample.y
+    at = np.minimum(np.searchsorted(p, sample.p), p.size - 1)
+    units = sample.p.size if sample.clusters is None else sample.clusters[1]
+    fold = generator(0, 22).permutation(units) % FOLDS
+    fold = fold if sample.cluster is None else fold[sample.cluster]
+    cell, size = fold * p.size + at, FOLDS * p.size
+    sums = [np.bincount(cell, sample.share * part, size) for part in (1.0 - y, y)]
+    masses = np.stack(sums, axis=1).reshape(FOLDS, p.size, 2)
     whole = masses.sum(axis=0)
     own = _isotonic(p, whole)[at]
     others = np.stack([_isotonic(p, whole - part) for part in masses])[fold, at]
@@ -263,8 +248,8 @@ def _corp_ends(sample: Sample) -> list[tuple[float, float]]:
     ends = []
     for start in (p[at], rate):
         gains = [(start - after) * (start + after - 2.0 * y) for after in (others, own)]
-        low, high = (_mean_interval(sample, gain, count) for gain in gains)
-        ends.append((low[0], high[1]))
+        after_others, after_own = (sample.mean("gain", gain) for gain in gains)
+        ends.append((after_others.low, after_own.high))
     return ends
 
 
@@ -276,17 +261,3 @@ def _isotonic(p: Floats, mass: Floats) -> Floats:
         return p
     fitted = pooled(mass[seen, 1] / weight[seen], np.ascontiguousarray(weight[seen]))
     return np.interp(p, p[seen], np.clip(fitted, 0.0, 1.0))
-
-
-def _mean_interval(sample: Sample, values: Floats, count: Floats) -> tuple[float, float]:
-    """Confidence limits of a mean of one value a row, or of rows that are alike."""
-    if sample.rows is not None:
-        quantity = sample.mean("gain", values)
-        return quantity.low, quantity.high
-    n = float(count.sum())
-    value = float(count @ values) / n
-    squares = float(count @ (values - value) ** 2)
-    skew = float(count @ (values - value) ** 3) / squares**1.5 if squares > 0.0 else 0.0
-    below, above = skewed_quantiles(sample.confidence, n - 1.0, skew)
-    error = float(np.sqrt(squares / (n * (n - 1.0))))
-    return value - above * error, value - below * error
