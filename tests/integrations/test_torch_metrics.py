@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
 ]
 torch = pytest.importorskip("torch", reason="torch could not be started: it is not installed")
+torchmetrics = pytest.importorskip("torchmetrics")
 
 from tests.refusals import refused  # noqa: E402
 
@@ -131,8 +132,6 @@ def states_of(metric):
 
 @pytest.mark.parametrize("case", FORWARDS)
 def test_a_batch_that_is_refused_or_has_no_rows_loses_nothing(case):
-    if case == "sync on step":
-        pytest.importorskip("torchmetrics")
     make, shape = FORWARDS[case]
     preds, target = probabilities(300) if shape == "classes" else map(torch.tensor, rows(300))
     metric, whole = make(), make()
@@ -159,7 +158,6 @@ def test_a_batch_that_is_refused_or_has_no_rows_loses_nothing(case):
 
 
 def test_a_refusal_in_compute_leaves_the_states_of_this_process():
-    pytest.importorskip("torchmetrics")
     metric = metrics.BinarySmoothECE(
         distributed_available_fn=lambda: True, dist_sync_fn=lambda state, group: [state, state]
     )
@@ -215,7 +213,6 @@ def test_wrong_shapes_and_types_are_refused_at_once():
 
 
 def test_torchmetrics_manners(tmp_path):
-    torchmetrics = pytest.importorskip("torchmetrics")
     p, y = (torch.tensor(column) for column in rows())
     whole = metrics.BinarySmoothECE()
     whole.update(p, y)
@@ -255,7 +252,6 @@ def first_and_later_batches():
 
 @pytest.mark.parametrize("batches", first_and_later_batches())
 def test_a_collection_keeps_metrics_apart_that_read_otherwise(batches):
-    torchmetrics = pytest.importorskip("torchmetrics")
     options = {
         "seven": {"ignore_index": 7},
         "eight": {"ignore_index": 8},
@@ -292,7 +288,6 @@ def test_metrics_of_other_options_do_not_merge(other):
 def test_metrics_draw_themselves():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    pytest.importorskip("torchmetrics")
     p, y = (torch.tensor(column) for column in rows(400))
     metric = metrics.BinarySmoothECE()
     metric.update(p, y)
@@ -320,7 +315,6 @@ def test_metrics_draw_themselves():
 )
 def test_what_every_metric_of_torchmetrics_does(make, shape):
     """Scripts, pickles, clones, batches in any order, values per batch, resets, hashes, precisions."""
-    pytest.importorskip("torchmetrics")
     preds, target = probabilities() if shape == "classes" else map(torch.tensor, rows(3000))
     whole = make()
     torch.jit.script(whole)

@@ -221,8 +221,8 @@ def selective(
     y_true : array, Sketch or Sketches
         1 for a right answer, 0 for a wrong one; or a Sketch, and no `y_prob`; or sketches by cluster.
     y_prob : array
-        Confidence in each answer. For a classifier, `calibrant.confidence(labels, probabilities)` gives
-        both columns.
+        Confidence in each answer, which the probability of an event is not. For a classifier,
+        `calibrant.confidence(labels, probabilities)` gives both columns, also of two classes.
     data : frame, files, Sketch or other source, optional
         What `scan` reads; `y_true` and `y_prob` then name columns.
     cluster : array, optional

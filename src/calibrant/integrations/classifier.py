@@ -20,8 +20,6 @@ from calibrant.recalibration.learned_map import make_map
 from calibrant.recalibration.parametric import PlattRecalibrator
 from calibrant.recalibration.scaling import StructuredScaling, TemperatureScaling
 
-__all__ = ["RecalibratedClassifier"]
-
 Floats = NDArray[np.float64]
 
 require("sklearn.base", caller="RecalibratedClassifier")

@@ -41,11 +41,10 @@ PRIOR_ODDS_OF_NONE = 3.0
 """Prior odds of no change against any other family."""
 PRIOR_AGAINST, PRIOR_WITH = 0.5, 1.0
 """Beta prior at predictions of exactly 0 and 1: outcomes against and with the prediction."""
-CELLS_PER_UNIT = 128
-MAX_PLACES = 1 << 12
-QUANTILES = 33
-STEPS_BETWEEN = 8
-STEPS_PER_UNIT = 8
+CELLS_PER_UNIT, MAX_PLACES = 128, 1 << 12
+"""More places than so many are gathered in cells of 1/128: no probability moves by more than 1/512."""
+QUANTILES, STEPS = 33, 8
+"""Quantiles of the rows, one to each 1/32 of them; and knots between two, and in a unit of log-odds."""
 
 
 class _Rows(NamedTuple):
@@ -216,9 +215,9 @@ class ModelAverage:
     @property
     def knots(self) -> Floats:
         """Log-odds between which the map is as good as straight."""
-        steps = np.linspace(0.0, 1.0, STEPS_BETWEEN, endpoint=False)
+        steps = np.linspace(0.0, 1.0, STEPS, endpoint=False)
         between = (self._where[:-1, None] + np.diff(self._where)[:, None] * steps).ravel()
-        even = np.linspace(-LIMIT, LIMIT, int(2 * LIMIT * STEPS_PER_UNIT))
+        even = np.linspace(-LIMIT, LIMIT, int(2 * LIMIT * STEPS))
         return np.unique(np.concatenate([even, between, self._where]))
 
     def at(self, x: Floats, share: Floats) -> list[tuple[float, Floats, Floats]]:

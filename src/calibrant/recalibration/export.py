@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Monotonicity = Literal["increasing", "non-decreasing", "not monotone"]
 EVEN_STEPS = 1 << 13
+"""Places, besides those near the ends and where it bends, at which a map is compared with its text."""
 SMALLEST = 1e-9
+"""Distance from 0 and 1 down to which a map is followed."""
 RELATIVE = 100.0
 """Error that is allowed next to the distance from 0 or 1, in units of the tolerance."""
 ROUNDING = 1e-12

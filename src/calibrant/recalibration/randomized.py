@@ -26,7 +26,9 @@ from calibrant.recalibration.learned_map import (
 from calibrant.recalibration.smooth import SMALLEST_BANDWIDTH, regression_on_knots, scale_of
 
 LEVEL = 0.05
+"""Of the test that refuses predictions without a detected error."""
 CELLS_OF_DISPLACEMENT = 1 << 10
+"""Cells in which the mean displacement is summed, or as many as put 32 in a bandwidth."""
 
 
 @register("randomized")

@@ -19,6 +19,7 @@ from calibrant.recalibration.learned_map import Floats, Parts, State, register
 FARTHEST = 30.0
 """The logarithm of a slope, of logits up to 1, stays within this of 0 where no slope is the best."""
 ENTRIES_PER_BLOCK = 1 << 20
+"""Logits that are in memory at a time: 8 MB."""
 STEEPEST = 1e-4
 """The largest gradient of a likelihood that counts as maximised."""
 

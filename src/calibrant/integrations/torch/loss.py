@@ -9,8 +9,6 @@ import torch
 from calibrant.errors import InputError
 from calibrant.integrations.torch.tables import require_same_shape
 
-__all__ = ["smooth_ece_loss"]
-
 SMALLEST_BANDWIDTH = 1e-3
 MESH_PER_BANDWIDTH = 16
 LAST_DAMPING = 2.8

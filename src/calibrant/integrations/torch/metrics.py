@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from calibrant.data.sketch import Sketch
     from calibrant.data.sketches import Sketches
 
-__all__ = [
-    "BinarySmoothECE",
-    "MulticlassSmoothECE",
-    "ReliabilityDiagram",
-    "SmoothECE",
-    "binary_smooth_ece",
-    "multiclass_smooth_ece",
-    "smooth_ece",
-]
-
 DEFAULT_NODES = 1 << 16
 CLASSWISE_NODES = 1 << 12
 MAX_NODES = 1 << 24

@@ -14,15 +14,6 @@ from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.rows import REASONS
 from calibrant.errors import InputError
 
-__all__ = [
-    "NOT_COUNTED",
-    "Batch",
-    "add_rows",
-    "binary_rows",
-    "class_rows",
-    "require_same_shape",
-]
-
 MISSING_PREDICTION, OUT_OF_RANGE, MISSING_LABEL, INVALID_LABEL = range(4)
 NOT_COUNTED = len(REASONS)
 """The slot, after those of the reasons, for rows that are padding (`ignore_index`)."""
