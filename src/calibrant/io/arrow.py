@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from calibrant._files import decoding
 from calibrant._optional import require
 from calibrant.errors import InputError, show_value
-from calibrant.io.batches import LOOP_LABELS, Batch
+from calibrant.io.batches import BATCH_ROWS, LOOP_LABELS, Batch
 from calibrant.io.group_keys import Coded, as_objects, coded
 from calibrant.io.request import LABEL, PROB, WEIGHT, Request, require_columns, require_kinds
-
-LARGEST_BATCH = 1 << 20
 
 
 def batches_of_stream(
@@ -26,7 +24,7 @@ def batches_of_stream(
     pyarrow = require("pyarrow", caller="scan")
     dataset = require("pyarrow.dataset", caller="scan")
     if isinstance(source, pyarrow.Table) and names is not None:
-        source = source.to_reader(max_chunksize=LARGEST_BATCH)
+        source = source.to_reader(max_chunksize=BATCH_ROWS)
     elif isinstance(source, pyarrow.RecordBatch):
         source = dataset.dataset(source)
     if isinstance(source, dataset.Dataset):

@@ -14,6 +14,8 @@ from calibrant.errors import InputError, show_value
 from calibrant.io.group_keys import Coded, coded
 from calibrant.io.request import LABEL, WEIGHT, Request, numberless, require_columns
 
+BATCH_ROWS = 1 << 20
+"""Rows of a batch, 8 MB a column."""
 LOOP_LABELS = ("uint8", "int64", "float64")
 """Types of labels that the compiled loop reads."""
 

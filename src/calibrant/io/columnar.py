@@ -9,12 +9,10 @@ from typing import Any
 
 from calibrant._optional import require
 from calibrant.io.arrow import batch_of_arrow, require_types, validated
-from calibrant.io.batches import Batch
+from calibrant.io.batches import BATCH_ROWS, Batch
 from calibrant.io.files import DataFile, Job, damaged_file, file_format, layout
 from calibrant.io.request import Request
 
-BATCH_ROWS, GROUPED_BATCH_ROWS = 1 << 20, 1 << 19
-"""Rows of a batch; those of groups are sorted, which takes eight more columns of memory."""
 BATCH_VALUES = 1 << 23
 """Values of a batch of many columns, 64 MB."""
 
@@ -52,8 +50,8 @@ class _ColumnarFile:
             names, constants = layout(self.file, self.names, request)
             require_types(self.schema, names, request)
         wanted = sorted(set(names.values()))
-        most = GROUPED_BATCH_ROWS if request.by else BATCH_ROWS
-        most = min(most, max(1 << 12, BATCH_VALUES // len(wanted)))
+        # Rows of groups are sorted, which takes eight more columns of memory.
+        most = min(BATCH_ROWS >> bool(request.by), max(1 << 12, BATCH_VALUES // len(wanted)))
         total = sum(piece.rows for piece in self.pieces) or 1
 
         def rows_before(number: int, row: int) -> int:

@@ -20,7 +20,7 @@ from calibrant.data.arrays import as_array, remember_library
 from calibrant.data.rows import LARGEST_WEIGHT
 from calibrant.errors import InputError, show_value
 from calibrant.io import arrow
-from calibrant.io.batches import Batch, batch_of, batch_of_dict
+from calibrant.io.batches import BATCH_ROWS, Batch, batch_of, batch_of_dict
 from calibrant.io.group_keys import Coded, as_objects, coded, indexed
 from calibrant.io.request import (
     LABEL,
@@ -38,7 +38,6 @@ from calibrant.io.sums import Sums
 SLOT, OFFSET, COUNT = "__calibrant_slot", "__calibrant_offset", "__calibrant_count"
 FLOATS = ("__calibrant_w", "__calibrant_ww", "__calibrant_wo")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-SLICE_ROWS = 1 << 22
 POLARS_STREAMS = (1, 25)
 """The version from which polars collects batch by batch with the engine of that name."""
 _ATTACH = {
@@ -163,8 +162,8 @@ def batches_of(source: Any, request: Request, *, is_batch: bool = False) -> Iter
 
 def _slices(frame: Any, request: Request) -> Iterator[Batch]:
     """Batches of a selected frame, through NumPy, so that Arrow is not imported."""
-    for start in range(0, len(frame), SLICE_ROWS):
-        rows = frame[start : start + SLICE_ROWS]
+    for start in range(0, len(frame), BATCH_ROWS):
+        rows = frame[start : start + BATCH_ROWS]
         arrays = {
             alias: as_objects(rows[alias].to_list())
             if rows[alias].dtype.is_nested()

@@ -28,6 +28,7 @@ SUM_NAMES = ("count", "offset", "weight", "squared_weight", "weighted_offset")
 TABLE_ROWS = 1 << 14
 """Rows of one group for which a table of all cells, 2 MB, is quicker than sorting them."""
 MOST_TABLES = 32
+"""Tables that are filled side by side, 64 MB."""
 FEWEST_WAITING = 1 << 21
 """Entries that may wait to be merged, about 50 MB."""
 
