@@ -160,6 +160,18 @@ def test_a_log_is_read_by_question(calibrant, log) -> None:
     assert {one["name"]: one["value"] for one in found["profile"]["quantities"]}["coverage"] == (
         pytest.approx(1200 / 1201)
     )
+    with log.open("a") as file:  # an abstention counts in the profile of its own model
+        line = {"question_id": 1000, "model": "a", "confidence": None, "correct": None}
+        file.write(json.dumps(line) + "\n")
+    words = ("--percent", "--profile", "llm", "--by", "model", "--json")
+    groups = calibrant("assess", log, *words).json["groups"]
+    coverage = {
+        group["group"]: one["value"]
+        for group in groups
+        for one in group["profile"]["quantities"]
+        if one["name"] == "coverage"
+    }
+    assert coverage == pytest.approx({"a": 600 / 601, "b": 1.0})
     done = calibrant("certify", "-", "--percent", "--json", stdin=log.read_bytes())
     assert "calibrant-" not in done.err + done.out
 

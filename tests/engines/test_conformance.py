@@ -13,6 +13,7 @@ import pytest
 from tests.refusals import refused
 
 import calibrant as cal
+from calibrant.io import sums
 
 # Engines warn about themselves: deprecations inside, operations that they do not accelerate.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
@@ -104,6 +105,20 @@ def test_several_models_are_groups(engine, scale):
         assert_same(sketch, cal.Sketch.from_arrays(columns["y"], columns[name], scale=scale))
 
 
+@pytest.mark.parametrize("scale", ["probability", "logit"])
+@pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}, {"labels": "soft"}], ids=str)
+def test_many_rows_fill_a_table_with_the_sums_of_few(monkeypatch, options, scale):
+    """Few rows are sorted by cell, many are added to a table of all cells."""
+    options = {"y_true": "y", "y_prob": "p", "scale": scale, "on_invalid": "drop", **options}
+    columns = dirty_columns()
+    few = cal.scan(columns, **options)
+    monkeypatch.setattr(sums, "TABLE_ROWS", 1)
+    halves = [{name: own[part] for name, own in columns.items()} for part in HALVES]
+    assert_same(cal.scan(columns, **options), few, exact=False)
+    assert_same(cal.scan(halves, **options), few, exact=False)
+
+
+HALVES = (slice(0, 2000), slice(2000, None))
 WITHOUT_EXPRESSIONS = {
     *("arrow reader", "dict of arrays", "parquet folder", "csv"),
     *("json lines", "arrow file", "ray", "ray of pandas"),
