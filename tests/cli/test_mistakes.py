@@ -283,6 +283,7 @@ def test_what_lies_in_a_folder_and_is_not_read_may_be_written_again(
         ("assess rows.parquet --group day", "`--by`"),
         ("assess rows.parquet --n-bins 5", "expected_calibration_error"),
         ("assess rows.parquet --title mine", "option of `plot`"),
+        ("certify rows.parquet --correction bh", "option of `assess`, `compare`, `plot`, `report`"),
         ("assess rows.parquet --confidense 0.9", "--confidence"),
         ("assess rows.parquet --prob", "requires an argument"),
         ("certify rows.parquet --prob p --label y --risk x", "`--risk` must be numbers"),

@@ -46,7 +46,7 @@ def test_audit_finds_the_pairs(calibrant, table):
         columns=["a", "b"],
     )
     assert document == json.loads(json.dumps(found.to_dict()))
-    named = calibrant("audit", table, "--column", "a,b", "--prob", "p", "--label", "y")
+    named = calibrant("audit", table, "--columns", "a,b", "--prob", "p", "--label", "y")
     assert named.out.strip() == str(found)
     assert "must have a column 'q'" in calibrant("audit", table, "--column", "q").err
 

@@ -15,7 +15,7 @@ import typer
 import calibrant as cal
 from calibrant._format import decimals, p_text
 from calibrant.cli.errors import LIMIT_EXCEEDED, LIMIT_NOT_SHOWN
-from calibrant.cli.options import Grouping, Measuring, Profiling, Reading, as_numbers, verb
+from calibrant.cli.options import Grouping, Measuring, Profiling, Reading, Testing, as_numbers, verb
 from calibrant.cli.output import listed, note, note_dropped, show_json, show_table, show_text, shown
 from calibrant.errors import InputError
 
@@ -39,6 +39,7 @@ def assess(
     files: list[str],
     reading: Reading,
     grouping: Grouping,
+    testing: Testing,
     measuring: Measuring,
     profiling: Profiling,
     fail_above: str | None = None,
@@ -72,7 +73,7 @@ def assess(
 
     limits = {name: Limit.parsed(text, name) for name, text in given if text is not None}
     samples = read_profiled(Source.of(files, reading), grouping, measuring, profiling)
-    finding = assessed(samples, profiling)
+    finding = assessed(samples, testing, profiling)
     groups = _by_name(finding, samples, sort)
     if json:
         show_json(finding.to_dict())
@@ -81,7 +82,7 @@ def assess(
             text = group.assessment or group.finding
             show_text(f"{name}\n{text}\n" if samples.by else text)
     else:
-        _show(finding, groups, samples)
+        _show(finding, groups, samples, testing.correction)
     failed = [code for code in (_judged(n, limit, groups) for n, limit in limits.items()) if code]
     if failed:
         raise typer.Exit(min(failed))
@@ -102,9 +103,11 @@ def read_profiled(
     return read_samples(source, grouping, measuring, rows=rows)
 
 
-def assessed(samples: Samples, profiling: Profiling | None = None, limit: int | None = None) -> Any:
+def assessed(
+    samples: Samples, testing: Testing, profiling: Profiling | None = None, limit: int | None = None
+) -> Any:
     """Assessment of all rows, or GroupAssessments of every group."""
-    grouping, scale = samples.grouping, samples.measuring.scale
+    scale = samples.measuring.scale
     settings: dict[str, Any] = {
         "confidence": samples.measuring.confidence,
         "scale": scale if scale != "probability" else None,
@@ -115,8 +118,8 @@ def assessed(samples: Samples, profiling: Profiling | None = None, limit: int | 
     if not samples.by:
         finding = cal.assess(**samples.arguments, **settings, profile=profile)
         return finding.of_confidence() if of_confidence else finding
-    most = grouping.max_groups if limit is None else limit
-    settings_by = {"correction": grouping.correction, "limit": most, "profile": profile}
+    most = testing.max_groups if limit is None else limit
+    settings_by = {"correction": testing.correction, "limit": most, "profile": profile}
     finding = cal.assess_by(**samples.arguments, **settings, **settings_by)
     combined = sum(one.stands_for for one in finding.groups if one.stands_for > 1)
     if combined:
@@ -175,10 +178,12 @@ def _by_name(finding: Any, samples: Samples, sort: Any) -> dict[str, GroupAssess
     }
 
 
-def _show(finding: Any, groups: Mapping[str, GroupAssessment], samples: Samples) -> None:
+def _show(
+    finding: Any, groups: Mapping[str, GroupAssessment], samples: Samples, correction: str
+) -> None:
     by, percent = samples.by, 100 * samples.measuring.confidence
-    correction = f" ({samples.grouping.correction})" if len(groups) > 1 else ""
-    headings = ("rows", "error", "interval", "floor", f"p{correction}", "O/E", "verdict")
+    corrected = f" ({correction})" if len(groups) > 1 else ""
+    headings = ("rows", "error", "interval", "floor", f"p{corrected}", "O/E", "verdict")
     cells = zip(*map(_cells, groups.values()), strict=True)
     columns = dict(zip(headings, map(list, cells), strict=True))
     column = ", ".join(by)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import calibrant as cal
-from calibrant.cli.options import Grouping, Measuring, Reading, verb
+from calibrant.cli.options import Grouping, Measuring, Reading, Testing, verb
 from calibrant.cli.output import listed, note, show_result, shown
 from calibrant.errors import InputError
 
@@ -24,6 +24,7 @@ def compare(
     files: list[str],
     reading: Reading,
     grouping: Grouping,
+    testing: Testing,
     measuring: Measuring,
     on: str | None = None,
     json: bool = False,
@@ -49,13 +50,13 @@ def compare(
     )
     grouped = bool(grouping.by) or grouping.per_file
     if on is None and not (columns_are_models and not (grouped and reading.multiclass)):
-        models, options = _apart(source, grouping, measuring, by_class), {}
+        models, options = _apart(source, grouping, measuring, by_class, testing.max_groups), {}
         arguments: tuple[Any, ...] = (models,)
     else:
         rows = _matched(source, grouping, measuring, on)
         arguments, options = (), rows.arguments
     settings: dict[str, Any] = {"confidence": measuring.confidence, **options}
-    settings["correction"] = grouping.correction
+    settings["correction"] = testing.correction
     found: Any
     if by_class:
         from calibrant.inference.compare import compare_by
@@ -110,7 +111,7 @@ def _matched_rows(groups: dict[str, Any], ids: list[Any], on: str) -> dict[str, 
 
 
 def _apart(
-    source: Source, grouping: Grouping, measuring: Measuring, by_class: bool
+    source: Source, grouping: Grouping, measuring: Measuring, by_class: bool, most: int
 ) -> dict[str, Any]:
     """Models on rows of their own: a sketch each, or sketches by class."""
     from calibrant.cli._inputs import read_samples
@@ -128,7 +129,6 @@ def _apart(
     if few:
         note(f"Left out, with too few rows: {listed(few)}.")
     models = {name: own for name, own in models.items() if name not in few}
-    most = grouping.max_groups
     if len(models) > most:
         raise InputError(f"a comparison of all pairs takes up to `--max-groups {most}` models.")
     if len(models) < 2:

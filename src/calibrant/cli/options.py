@@ -29,6 +29,7 @@ __all__ = [
     "Picture",
     "Profiling",
     "Reading",
+    "Testing",
     "app",
     "as_numbers",
     "load_verbs",
@@ -43,6 +44,7 @@ SHORT = {
     "weight": "--sample-weight",
     "outcomes": "--labels",
     "max_groups": "--limit",
+    "column": "--columns",
     "log": "--format",
     "output": "-o",
 }
@@ -327,23 +329,10 @@ class Grouping:
         Column to group by. Repeat it, or join names with commas.
     per_file : -
         One group per file instead of all together.
-    max_groups : N
-        Show this many of the largest groups and combine the rest. [50]
-    correction : NAME
-        Correction for testing many groups: holm and bonferroni guard against any false finding, bh allows a
-        few; none. [holm]
     """
 
     by: list[str] | None = None
     per_file: bool = False
-    max_groups: int = 50
-    correction: str = "holm"
-
-    def __post_init__(self) -> None:
-        from calibrant.inference.correction import require_correction
-
-        require_count("max_groups", self.max_groups)
-        require_correction(cast(Any, self.correction))
 
     @property
     def columns(self) -> list[str]:
@@ -352,6 +341,29 @@ class Grouping:
         if "" in names:
             raise InputError("`by` must be names of columns, joined with commas.")
         return names
+
+
+@dataclass(frozen=True)
+class Testing:
+    """Options of the tests of many groups.
+
+    Groups
+    ------
+    max_groups : N
+        Show this many of the largest groups and combine the rest. [50]
+    correction : NAME
+        Correction for testing many groups: holm and bonferroni guard against any false finding, bh allows a
+        few; none. [holm]
+    """
+
+    max_groups: int = 50
+    correction: str = "holm"
+
+    def __post_init__(self) -> None:
+        from calibrant.inference.correction import require_correction
+
+        require_count("max_groups", self.max_groups)
+        require_correction(cast(Any, self.correction))
 
 
 @dataclass(frozen=True)

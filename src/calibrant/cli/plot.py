@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from calibrant.cli.options import Grouping, Measuring, Picture, Reading, verb
+from calibrant.cli.options import Grouping, Measuring, Picture, Reading, Testing, verb
 from calibrant.cli.output import note, open_in_browser, shown, target, write
 from calibrant.errors import InputError
 
@@ -24,6 +24,7 @@ def plot(
     files: list[str],
     reading: Reading,
     grouping: Grouping,
+    testing: Testing,
     measuring: Measuring,
     picture: Picture,
     kind: Literal["smooth", "binned", "isotonic", "cumulative", "forest"] = "smooth",
@@ -62,7 +63,7 @@ def plot(
     source = Source.of(files, reading)
     path = target(output, PICTURES, "a diagram", source.all_paths)
     samples = read_samples(source, grouping, measuring)
-    finding: Any = assessed(samples) if samples.by or kind == "forest" else None
+    finding: Any = assessed(samples, testing) if samples.by or kind == "forest" else None
     if kind == "forest":
         from calibrant.plotting.forest import forest_plot
 

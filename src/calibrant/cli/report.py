@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import calibrant as cal
-from calibrant.cli.options import Grouping, Measuring, Profiling, Reading, verb
+from calibrant.cli.options import Grouping, Measuring, Profiling, Reading, Testing, verb
 from calibrant.cli.output import listed, note, open_in_browser, shown, target, write
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def report(
     files: list[str],
     reading: Reading,
     grouping: Grouping,
+    testing: Testing,
     measuring: Measuring,
     profiling: Profiling,
     title: str | None = None,
@@ -59,7 +60,7 @@ def report(
             cluster=columns.cluster,
             confidence=measuring.confidence,
             scale=None if measuring.scale == "probability" else measuring.scale,
-            limit=grouping.max_groups,
+            limit=testing.max_groups,
             title=title,
             **reading.options,
             **weight,
@@ -67,12 +68,12 @@ def report(
     else:
         # Of classes all are assessed, and the worst shown.
         every = len(samples.sketches) if set(samples.by[:1]) & set(CLASSES) else None
-        finding: Any = assessed(samples, profiling, every)
+        finding: Any = assessed(samples, testing, profiling, every)
         if samples.by:
             if finding.too_few:
                 names = listed([shown(group.name) for group in finding.too_few])
                 note(f"Left out, with too few rows or clusters: {names}.")
-            made = cal.report(finding, title=title, limit=grouping.max_groups)
+            made = cal.report(finding, title=title, limit=testing.max_groups)
         else:
             made = cal.report(samples.sketches[()], assessment=finding, title=title)
     made = made.made_by(shlex.join(["calibrant", *sys.argv[1:]]))
