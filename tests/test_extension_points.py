@@ -78,7 +78,7 @@ def test_a_map_is_fitted_saved_chosen_and_named_on_the_command_line(tmp_path):
 
 
 def test_a_format_is_read_alone_in_a_folder_and_by_the_command_line(tmp_path):
-    @files.file_format("npy", ".npy")
+    @files.file_format("npy", ".dat")  # an ending that is refused while no format has it
     class NumpyFile(columnar._ColumnarFile):
         """Structured array: one piece."""
 
@@ -91,11 +91,12 @@ def test_a_format_is_read_alone_in_a_folder_and_by_the_command_line(tmp_path):
                 columnar._Piece(rows.size, lambda names, most: table.select(names).to_batches(most))
             ]
 
-    np.save(tmp_path / "rows.npy", np.rec.fromarrays([Y, P], names="y,p"))
+    with open(tmp_path / "rows.dat", "wb") as file:
+        np.save(file, np.rec.fromarrays([Y, P], names="y,p"))
     expected = cal.Sketch.from_arrays(Y, P)
-    for source in (tmp_path / "rows.npy", tmp_path, tmp_path / "*.npy"):
+    for source in (tmp_path / "rows.dat", tmp_path, tmp_path / "*.dat"):
         assert cal.scan(source, y_true="y", y_prob="p") == expected
-    run("assess", tmp_path / "rows.npy")
+    run("assess", tmp_path / "rows.dat")
 
 
 def test_a_theme_colours_a_diagram_a_report_and_a_picture_of_the_command_line(tmp_path):

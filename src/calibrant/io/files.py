@@ -22,7 +22,7 @@ LONGEST_LINE = 1 << 26
 """Bytes of a line of text, or a sample of a log: 64 MB; more is a mistake, and must not fill memory."""
 COMPRESSION_OF = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 OTHER_DATA = ("", ".xz", ".zip", ".avro", ".xlsx", ".xls", ".txt", ".dat")
-"""Endings of files in a folder that may well hold rows, and cannot be read."""
+"""Endings of files in a folder that may well hold rows, where no format has them: these cannot be read."""
 TABLE_LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 """Folders in which formats of tables keep what their files alone do not tell."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -314,10 +314,10 @@ def _data_of(folder: str, files: Iterable[str], ours: str | None) -> list[str]:
             )
         if any(part.startswith((".", "_")) for part in parts) or os.path.abspath(path) == ours:
             continue
-        if os.path.splitext(path.lower())[1] in OTHER_DATA:
-            unknown.append(os.path.relpath(path, folder))
-        elif _format(path)[0] is not None:
+        if _format(path)[0] is not None:
             shown.append(path)
+        elif os.path.splitext(path.lower())[1] in OTHER_DATA:
+            unknown.append(os.path.relpath(path, folder))
     if unknown:
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         raise InputError(
