@@ -156,8 +156,8 @@ class Picture(ABC):
         ----------
         path : str or Path
             Its ending chooses the format. The file appears whole or not at all.
-        theme : {"light", "dark", "print"} or Theme
-            Colours.
+        theme : str or Theme
+            Colours: a name in `calibrant.plotting.THEMES`, such as "dark" or "print", or a theme of your own.
         width : float, optional
             Inches; the height follows.
         dpi : int
@@ -269,8 +269,8 @@ class Diagram(Picture, Record):
         ax : matplotlib.axes.Axes, optional
             Where to draw. Its title, legend and layout stay as they are; axis labels are set where there are
             none, and limits take in what was drawn.
-        theme : {"light", "dark", "print"} or Theme, optional
-            By default whichever fits the background.
+        theme : str or Theme, optional
+            As in `save`; by default whichever fits the background.
         figsize : pair of float, optional
             Inches, of a new figure.
         **look

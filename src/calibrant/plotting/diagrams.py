@@ -14,6 +14,7 @@ from calibrant._format import group_text
 from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
+from calibrant.inference.assessment import UNDETECTED
 from calibrant.inference.compare import models_of, require_arrays
 from calibrant.inference.correction import adjusted_p_values
 from calibrant.io.from_data import refuse_groups, sample_from
@@ -132,8 +133,8 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         layout : {"overlay", "grid", "forest"}, optional
             On one pair of axes; side by side, the largest error first; or the worst few beside the forest
             plot of all. By default the first for up to 4 curves, the second for up to 9 diagrams.
-        theme : {"light", "dark", "print"} or Theme, optional
-            By default whichever fits the background.
+        theme : str or Theme, optional
+            As in `save`; by default whichever fits the background.
         figsize : pair of float, optional
             Inches, of a new figure.
         columns : int, optional
@@ -295,7 +296,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             share = f"{100 * cast(ReliabilityDiagram, worst).confidence:g}%"
             note = f"n = {self._rows()}; shaded: {share} confidence bands"
         if worst.assessment is not None:
-            title = "No miscalibration detected in any"
+            title = f"{UNDETECTED.capitalize()} in any"
             if worst.verdict.clear:
                 title = f"Largest error: {display_name(name, 24)}, {worst.verdict.short}"
         # The histogram's strip stays away: no histogram is everybody's.
