@@ -17,10 +17,11 @@ from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, TooFewRows
 from calibrant.inference.assess import assess
 from calibrant.inference.assess_by import assess_by
+from calibrant.inference.assessment import TOO_FEW
 from calibrant.inference.calibration_test import CalibrationTest
 from calibrant.inference.correction import adjusted_p_values
 from calibrant.inference.group_difference import group_difference
-from calibrant.inference.groups import TOO_FEW, Others
+from calibrant.inference.groups import Others
 from calibrant.inference.planning import detectable_error, required_n
 
 COLUMNS = {"y_true": "y", "y_prob": "p"}

@@ -32,7 +32,8 @@ FINDINGS: Mapping[Finding, str] = {
     "no miscalibration detected": "calibration is not rejected, and a large error is ruled out",
     "too few rows": "calibration is not rejected, and a large error is not ruled out",
 }
-"""Findings of an assessment, and their meaning."""
+"""Findings of an assessment, and their meaning: their only home, for every test and diagram."""
+MISCALIBRATED, WITHIN_MARGIN, UNDETECTED, TOO_FEW = FINDINGS
 MOST_SHOWN = 3
 """Ranges of predictions that a table names."""
 
@@ -45,11 +46,11 @@ def finding_of(
     An error is large above 0.1, or above the rate of the rarer outcome.
     """
     if margin is not None and high <= margin:
-        return "within the margin"
+        return WITHIN_MARGIN
     if miscalibrated:
-        return "miscalibrated"
+        return MISCALIBRATED
     large = min(LARGE, event_rate, 1.0 - event_rate)
-    return "no miscalibration detected" if high <= large else "too few rows"
+    return UNDETECTED if high <= large else TOO_FEW
 
 
 @dataclass(frozen=True)

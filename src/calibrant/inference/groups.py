@@ -13,15 +13,19 @@ from calibrant._arguments import require_choice
 from calibrant._format import aligned, decimals, group_text, html_table, p_equation, p_text
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, invalid
-from calibrant.inference.assessment import Assessment, Finding
+from calibrant.inference.assessment import (
+    MISCALIBRATED,
+    TOO_FEW,
+    WITHIN_MARGIN,
+    Assessment,
+    Finding,
+)
 from calibrant.inference.correction import Correction
 from calibrant.inference.group_difference import GroupDifference, group_difference
 from calibrant.inference.profile import LINE
 from calibrant.inference.random_effects import RandomEffects, random_effects
 from calibrant.measures.result_record import frame_of, plain
 
-TOO_FEW: Literal["too few rows"] = "too few rows"
-"""The finding of a group that cannot be assessed."""
 Order = Literal["worst", "given", "rows"]
 MOST_NAMED = 3
 """Groups whose names fit a sentence."""
@@ -71,8 +75,8 @@ class GroupAssessment:
         return group_text(self.key)
 
     @property
-    def finding(self) -> Finding | Literal["too few rows"]:
-        """Finding, in the words of `FINDINGS`."""
+    def finding(self) -> Finding:
+        """Finding, one of `FINDINGS`: too few rows where the group cannot be assessed."""
         return TOO_FEW if self.assessment is None else self.assessment.finding
 
     @property
@@ -160,7 +164,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
     @property
     def miscalibrated(self) -> tuple[Any, ...]:
         """Groups whose finding is "miscalibrated", after correction."""
-        return tuple(key for key, one in self.items() if one.finding == "miscalibrated")
+        return tuple(key for key, one in self.items() if one.finding == MISCALIBRATED)
 
     def changed(self, change: Callable[[Any, Assessment], Assessment]) -> GroupAssessments:
         """Groups with another assessment each, made of the key and the one that is there."""
@@ -205,7 +209,7 @@ class GroupAssessments(Mapping[Any, Assessment]):
         """Findings over all groups: the headline, and what else there is to say."""
         tested, wrong = len(self), len(self.miscalibrated)
         corrects = tested > 1 and self.correction != "none"
-        within = [one for one in self.values() if one.finding == "within the margin"]
+        within = [one for one in self.values() if one.finding == WITHIN_MARGIN]
         alone = sum(one.p_value <= one.level for one in self.values() if one not in within)
         unsure = sum(one.finding == TOO_FEW for one in self.values())
         unsure += sum(one.stands_for for one in self.too_few)

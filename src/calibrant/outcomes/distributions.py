@@ -27,6 +27,7 @@ from calibrant._format import aligned, decimals, p_equation, percent
 from calibrant.data.arrays import numbers, require_each, same_length
 from calibrant.data.rows import require_same_index, require_same_index_in
 from calibrant.errors import InputError, invalid
+from calibrant.inference.assessment import MISCALIBRATED, UNDETECTED
 from calibrant.measures.result_record import Record, frame_of
 from calibrant.outcomes.quantiles import PinballLoss, decompose
 
@@ -101,14 +102,14 @@ class DistributionAssessment(Record):
     def verdict(self) -> str:
         """The result in one line."""
         if not self.miscalibrated:
-            return f"no miscalibration detected: {p_equation(self.p_value)}"
+            return f"{UNDETECTED}: {p_equation(self.p_value)}"
         variance, mean = float(self.pit.var()), float(self.pit.mean())
         if abs(mean - 0.5) * np.sqrt(12.0) > abs(12.0 * variance - 1.0):
             finding = "forecasts are too high" if mean < 0.5 else "forecasts are too low"
         else:
             narrow = variance > 1.0 / 12.0
             finding = "distributions are too narrow" if narrow else "distributions are too wide"
-        return f"miscalibrated: {p_equation(self.p_value)}; {finding}"
+        return f"{MISCALIBRATED}: {p_equation(self.p_value)}; {finding}"
 
     def __repr__(self) -> str:
         return (

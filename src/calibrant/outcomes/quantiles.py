@@ -21,6 +21,7 @@ from calibrant._format import aligned, decimals, p_equation
 from calibrant.data.arrays import numbers, same_length
 from calibrant.data.rows import require_same_index, require_same_index_in
 from calibrant.errors import InputError, show_value
+from calibrant.inference.assessment import MISCALIBRATED, UNDETECTED
 from calibrant.measures.result_record import Record, frame_of
 
 __all__ = [
@@ -112,7 +113,7 @@ class QuantileAssessment(Record):
     def verdict(self) -> str:
         """The result in one line."""
         worst = max(self.levels, key=lambda one: one.deviation)
-        line = "miscalibrated" if self.miscalibrated else "no miscalibration detected"
+        line = MISCALIBRATED if self.miscalibrated else UNDETECTED
         return (
             f"{line}: {p_equation(self.p_value)}; largest deviation at level {worst.level:g}, where "
             f"coverage is {_with_ties(worst, '{:.3g}'.format)}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import group_text, p_equation
 from calibrant.errors import InputError, show_value
-from calibrant.inference.assessment import Assessment
+from calibrant.inference.assessment import MISCALIBRATED, UNDETECTED, Assessment
 from calibrant.inference.find_groups import FoundGroups
 from calibrant.measures.result_record import plain
 from calibrant.plotting.artists import display_name
@@ -100,8 +100,8 @@ class ForestPlot(Diagram):
             xlabel="SmoothECE",
             legend={
                 "floor": "Expected by chance: the noise floor",
-                "calibrated": f"No miscalibration shown, with {share}",
-                "off": f"Miscalibrated, with {share}",
+                "calibrated": f"{UNDETECTED.capitalize()}, with {share}",
+                "off": f"{MISCALIBRATED.capitalize()}, with {share}",
             },
         )
 
@@ -298,7 +298,7 @@ def forest_plot(assessments: Mapping[Any, Assessment]) -> ForestPlot:
         low=np.array([one.interval.low for one in every]),
         high=np.array([one.interval.high for one in every]),
         floor=np.array([one.noise_floor.value for one in every]),
-        miscalibrated=np.array([one.finding == "miscalibrated" for one in every]),
+        miscalibrated=np.array([one.finding == MISCALIBRATED for one in every]),
         verdicts=tuple(verdict_of(one).short for one in every),
         rows=np.array([one.n for one in every], dtype=np.int64),
         confidence=every[0].confidence,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import p_equation
 from calibrant.errors import InputError, show_value
+from calibrant.inference.assessment import MISCALIBRATED, UNDETECTED
 from calibrant.outcomes.distributions import DistributionAssessment
 from calibrant.outcomes.quantiles import QuantileAssessment
 from calibrant.plotting.artists import band, line, points, straight
@@ -60,8 +61,9 @@ class QuantileDiagram(Diagram):
 
     def frame(self) -> Frame:
         """Shares of outcomes, or values of forecasts and outcomes, on both axes."""
+        finding = MISCALIBRATED if self.found.miscalibrated else UNDETECTED
         texts: dict[str, Any] = {
-            "title": "Miscalibrated" if self.found.miscalibrated else "No miscalibration detected",
+            "title": finding.capitalize(),
             "subtitle": f"{self.label}, n = {self.found.n:,}",
             "muted": not self.found.miscalibrated,
             "square": True,
@@ -133,7 +135,7 @@ class PITDiagram(Diagram):
 
     def frame(self) -> Frame:
         """Relative frequency of the transform from 0 to 1."""
-        title = self.found.verdict.partition("; ")[2] or "No miscalibration detected"
+        title = self.found.verdict.partition("; ")[2] or UNDETECTED
         top = max(float(self.found.histogram.max()), float(self.found.high.max()))
         return Frame(
             title=title[0].upper() + title[1:],

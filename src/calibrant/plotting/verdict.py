@@ -9,7 +9,13 @@ from itertools import pairwise
 import numpy as np
 
 from calibrant._format import p_equation
-from calibrant.inference.assessment import Assessment
+from calibrant.inference.assessment import (
+    MISCALIBRATED,
+    TOO_FEW,
+    UNDETECTED,
+    WITHIN_MARGIN,
+    Assessment,
+)
 from calibrant.inference.direction import NO_DIRECTION, Region, decimal_places
 from calibrant.plotting.neighborhoods import Curve, runs
 
@@ -59,14 +65,14 @@ def verdict_of(assessment: Assessment, curve: Curve | None = None, axis: float =
     False
     """
     most = number_text(assessment.interval.high)
-    if assessment.finding == "within the margin":
-        within = f"Within the margin of {assessment.margin:g} (error up to {most})"
-        return Verdict(within, "within the margin", False)
+    if assessment.finding == WITHIN_MARGIN:
+        within = f"{WITHIN_MARGIN.capitalize()} of {assessment.margin:g} (error up to {most})"
+        return Verdict(within, WITHIN_MARGIN, False)
     if not assessment.miscalibrated:
-        if assessment.finding == "too few rows":
-            return Verdict(f"Too few rows to tell (error up to {most})", "too few rows", False)
-        sentence = f"No miscalibration detected (could be up to {most})"
-        return Verdict(sentence, "no miscalibration detected", False)
+        if assessment.finding == TOO_FEW:
+            few = f"{TOO_FEW.capitalize()} to tell (error up to {most})"
+            return Verdict(few, TOO_FEW, False)
+        return Verdict(f"{UNDETECTED.capitalize()} (could be up to {most})", UNDETECTED, False)
     sentence, short = (
         _CONFIDENCE.get(assessment.direction.label)
         or _one_side(assessment)
@@ -128,7 +134,7 @@ def _one_side(assessment: Assessment) -> tuple[str, str] | None:
 def _ranges(regions: Sequence[Region]) -> tuple[str, str]:
     """The range that holds most of the error, and the largest to the other side."""
     if not regions:
-        return "Miscalibrated", "miscalibrated"
+        return MISCALIBRATED.capitalize(), MISCALIBRATED
     first = regions[0]
     other = next((region for region in regions if region.gap * first.gap < 0.0), None)
     if other is None:

@@ -14,6 +14,7 @@ from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch
 from calibrant.errors import CalibrantError
 from calibrant.inference.assess import assess
+from calibrant.inference.assessment import UNDETECTED
 from calibrant.measures.smooth_ece import smooth_ece_result
 from calibrant.recalibration.learned_map import (
     Floats,
@@ -115,7 +116,7 @@ class RandomizedRecalibrator(Recalibrator):
         p_value = assess(sketch).p_value
         if self.require_miscalibration and p_value > LEVEL:
             raise CalibrantError(
-                f"No miscalibration detected in these {training.points.n} rows (SmoothECE "
+                f"{UNDETECTED.capitalize()} in these {training.points.n} rows (SmoothECE "
                 f"{measured.value:.4f}, p = {p_value:.2g} > {LEVEL}): the noise of a randomised map would "
                 "make calibrated predictions worse.",
                 hint="Leave the predictions as they are, or pass `require_miscalibration=False`.",

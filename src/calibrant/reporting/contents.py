@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from calibrant._format import decimals, p_text
 from calibrant._optional import require
-from calibrant.inference.assessment import FINDINGS
+from calibrant.inference.assessment import FINDINGS, MISCALIBRATED, TOO_FEW, WITHIN_MARGIN
 from calibrant.inference.compare import Comparison
 from calibrant.inference.find_groups import FoundGroups
 from calibrant.inference.groups import GroupAssessments
@@ -40,7 +40,7 @@ from calibrant.reporting.summary import (
     shown_text,
 )
 
-LEVELS = {"miscalibrated": "bad", "within the margin": "good"}
+LEVELS: dict[str, str] = {MISCALIBRATED: "bad", WITHIN_MARGIN: "good"}
 """Colours of findings: red, and green only within a margin that was given; all else is grey."""
 MOST_SHOWN = 8
 """Small diagrams, and pairs of models, that fit a page; a longer table of pairs is folded away."""
@@ -206,11 +206,11 @@ def _advice(group: GroupSummary) -> str:
     """Advice on what to do."""
     one = group.assessment
     below = f"below {number_text(one.interval.high)} with {100 * one.confidence:g}% confidence"
-    if one.finding == "within the margin":
+    if one.finding == WITHIN_MARGIN:
         return f"use the predictions as they are. The error is {below}."
-    if one.finding == "too few rows":
+    if one.finding == TOO_FEW:
         return f"collect more rows. So far the error is only known to be {below}."
-    if one.finding != "miscalibrated":
+    if one.finding != MISCALIBRATED:
         return f"nothing. The error is {below}; state that number, not that there is no error."
     helps = group.recalibration is not None and group.recalibration.helps
     return f"{'recalibrate' if helps else 'state the error with the predictions'}. {_gain(group)}"
@@ -226,7 +226,7 @@ def _gain(group: GroupSummary) -> str:
         )
     if effect.left_alone:
         return "Recalibration would leave these predictions as they are: its map finds nothing to gain."
-    if group.assessment.finding == "too few rows":
+    if group.assessment.finding == TOO_FEW:
         return "There are too few rows to tell whether recalibration would help."
     if not effect.helps:
         return "Recalibration would not help: on rows left out of the fit, not all scores improve."
@@ -287,7 +287,7 @@ def _recalibration(group: GroupSummary) -> list[Block]:
     """Scores and diagrams before and after."""
     effect = group.recalibration
     of = "" if group.assessment.classes is None else "confidence: "
-    few = group.assessment.finding == "too few rows"
+    few = group.assessment.finding == TOO_FEW
     if effect is None or effect.left_alone or few:
         return [_gain(group)]
     scores = [

@@ -16,7 +16,7 @@ from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.points import Points
 from calibrant.data.rows import CENSORED
 from calibrant.data.sketch import Sketch, are_hard_labels
-from calibrant.inference.assessment import Assessment
+from calibrant.inference.assessment import UNDETECTED, WITHIN_MARGIN, Assessment
 from calibrant.inference.compare import Comparison
 from calibrant.inference.find_groups import FoundGroups
 from calibrant.inference.groups import GroupAssessments
@@ -60,7 +60,7 @@ MEASURE_NAMES = {
     "miscalibration": "Miscalibration part of the Brier score (CORP)",
 }
 """Other measures of the literature, and their display names."""
-CALIBRATED = ("within the margin", "no miscalibration detected")
+CALIBRATED = (WITHIN_MARGIN, UNDETECTED)
 """Findings that say that no error was seen, or none that matters."""
 FEW_EVENTS = 20
 """Events below which intervals are wide whatever the number of rows."""
