@@ -144,9 +144,12 @@ def _binned_parts(sample: Sample, bins: int, at: Forecast) -> list[Quantity]:
 
 def _uncertainty(sample: Sample) -> Quantity:
     """Variance of the outcome, rate (1 - rate)."""
-    rate = event_rate(sample, "event rate")
-    spread = [end * (1.0 - end) for end in (rate.low, rate.high)]
-    most = 0.25 if rate.low < 0.5 < rate.high else max(spread)
+    rate = sample.mean("event rate", sample.y)
+    if rate.value in (0.0, 1.0):
+        rate = event_rate(sample, "event rate")
+    low, high = max(rate.low, 0.0), min(rate.high, 1.0)
+    spread = [end * (1.0 - end) for end in (low, high)]
+    most = 0.25 if low < 0.5 < high else max(spread)
     value = rate.value * (1.0 - rate.value)
     return Quantity("uncertainty", value, min(spread), most, source=MURPHY)
 
