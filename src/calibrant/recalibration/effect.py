@@ -246,22 +246,22 @@ class Sample:
         y_prob: Any,
         *,
         made: LearnedMap | None = None,
-        sample_weight: Any = None,
         cluster: Any = None,
         **options: Any,
     ) -> Sample:
         """Check rows for a map of one event, or of classes."""
         if isinstance(made, ClassRecalibrator):
-            return cls._of_classes(y_true, y_prob, made, sample_weight, cluster, **options)
+            return cls._of_classes(y_true, y_prob, made, cluster, options)
         if isinstance(y_true, Sketch):
             y_true, y_prob = _rows_of_sketch(
-                y_true, y_prob=y_prob, sample_weight=sample_weight, cluster=cluster
+                y_true,
+                y_prob=y_prob,
+                sample_weight=options.get("sample_weight"),
+                cluster=cluster,
             )
         if options.get("multiclass") is None:
             y_prob = event_column(y_prob)
-        rows, codes = read_clustered(
-            y_true, y_prob, cluster, sample_weight=sample_weight, **options
-        )
+        rows, codes = read_clustered(y_true, y_prob, cluster, **options)
         unit = np.arange(rows.n) if codes is None else codes[0]
         return cls(rows.p, rows.p, rows.y, rows.weight, unit, codes is not None, rows.soft)
 
@@ -271,16 +271,10 @@ class Sample:
         y_true: Any,
         y_prob: Any,
         made: ClassRecalibrator,
-        sample_weight: Any,
         cluster: Any,
-        *,
-        classes: Sequence[Any] | None = None,
-        from_logits: bool | None = None,
-        on_invalid: Literal["raise", "drop"] = "raise",
-        **unknown: Any,
+        options: dict[str, Any],
     ) -> Sample:
-        if unknown:
-            name = next(iter(unknown))
+        for name in options.keys() - {"sample_weight", "classes", "from_logits", "on_invalid"}:
             raise InputError(f"`{name}` is not known for class probabilities.", argument=name)
         shape = shape_of(y_prob)
         if len(shape) != 2:
@@ -289,16 +283,11 @@ class Sample:
                 argument="y_prob",
                 hint="Pass class probabilities, or for one event a map such as `PlattRecalibrator()`.",
             )
+        classes = options.get("classes")
         if classes is None and not hasattr(y_prob, "columns"):
             classes = made.classes_ if as_array(y_true, "y_true").dtype.kind not in "biuf" else None
-        rows = as_class_probabilities(
-            y_true,
-            y_prob,
-            sample_weight=sample_weight,
-            classes=classes,
-            from_logits=made.from_logits if from_logits is None else from_logits,
-            on_invalid=on_invalid,
-        ).valid()
+        reading = {"from_logits": made.from_logits, **options, "classes": classes}
+        rows = as_class_probabilities(y_true, y_prob, **reading).valid()
         n = rows.n
         unit = np.arange(n)
         require_same_index(y_true=y_true, cluster=cluster)

@@ -282,9 +282,9 @@ class Summary:
             for one in self.outcomes
             if one.miscalibrated
         ]
-        classes = None if self.classes is None or self.finding else self.classes.finding
-        if self.classes is not None and classes is not None and classes.miscalibrated:
-            sentence = self.classes.sentences[0]
+        classes = self.classes if self.finding is None else None
+        if classes is not None and classes.finding is not None and classes.finding.miscalibrated:
+            sentence = classes.sentences[0]
             wrong.append((ClassFindings, f"{sentence[0].lower()}{sentence[1:-1]}"))
         return wrong
 
