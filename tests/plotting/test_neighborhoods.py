@@ -9,18 +9,22 @@ import calibrant as cal
 from calibrant.data.points import as_points
 from calibrant.plotting.neighborhoods import (
     beta_quantiles,
-    clumps_outside,
-    curve_of,
+    neighborhoods,
+    simultaneous_quantile,
     wilson,
 )
 
 
-def curve(y, p, **options):
-    return curve_of(
-        as_points(y, p),
-        cal.smooth_ece(y, p),
+def both(y, p, *, width=None, weight=None, labels="binary", **options):
+    return neighborhoods(
+        as_points(y, p, sample_weight=weight, labels=labels),
+        cal.smooth_ece(y, p) if width is None else width,
         **{"widen": True, "confidence": 0.95, **options},
     )
+
+
+def curve(y, p, **options):
+    return both(y, p, **options)[0]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -39,7 +43,7 @@ def test_the_curve_is_that_of_the_kernel_sums() -> None:
     p = rng.random(200)
     y = (rng.random(200) < p).astype(int)
     width = 0.08
-    found = curve_of(as_points(y, p), width, widen=False, confidence=0.95)
+    found = curve(y, p, width=width, widen=False)
     t = found.position[:, None]
     images = [sign * p + 2 * turn for turn in (-1, 0, 1) for sign in (1, -1)]
     kernel = sum(np.exp(-0.5 * ((t - image) / width) ** 2) for image in images)
@@ -51,7 +55,7 @@ def test_the_curve_is_that_of_the_kernel_sums() -> None:
 
 def test_neighbourhoods_hold_enough_rows_or_are_as_wide_as_is_sensible(rare) -> None:
     found = curve(*rare)
-    shown = found.drawn
+    shown = found.drawn & (found.weight > 0.0)
     assert (found.effective_rows[shown] >= 0.4 * 40 - 1e-9).all()
     assert found.bandwidth[shown].max() <= 0.12 + 1e-9
     assert 0.0 < found.widened < 0.2
@@ -104,8 +108,7 @@ def test_rows_without_a_curve_are_points_with_intervals() -> None:
     rng = np.random.default_rng(0)
     p = np.concatenate([rng.uniform(0.0, 0.2, 2000), np.full(12, 0.6) + rng.normal(0, 0.005, 12)])
     y = (rng.random(p.size) < p).astype(int)
-    rows, found = as_points(y, p), curve(y, p)
-    clumps = clumps_outside(rows, found, 0.95)
+    _, clumps = both(y, p)
     assert clumps.prediction.size == 1
     assert clumps.rows.tolist() == [12.0]
     assert clumps.prediction[0] == pytest.approx(p[-12:].mean())
@@ -119,9 +122,8 @@ def test_tiny_samples_have_no_curve_but_groups() -> None:
     for n in (1, 2, 5, 12, 30):
         p = rng.random(n)
         y = (rng.random(n) < p).astype(int)
-        found = curve(y, p)
+        found, clumps = both(y, p)
         assert not found.drawn.any()
-        clumps = clumps_outside(as_points(y, p), found, 0.95)
         assert clumps.rows.sum() == n
         assert clumps.rows.size == min(max(n // 4, 1), 5)
 
@@ -137,42 +139,61 @@ def test_bands_cover(kind: str, n: int) -> None:
         p = rng.beta(*shapes[kind], n)
         y = (rng.random(n) < p).astype(int)
         found = curve(y, p)
-        truth = curve_of(
-            as_points(p, p, labels="soft"), cal.smooth_ece(y, p), widen=True, confidence=0.95
-        )
-        shown = found.drawn
-        null = (found.consistency_low <= found.observed) & (
-            found.observed <= found.consistency_high
-        )
-        own = (found.low <= truth.observed) & (truth.observed <= found.high)
-        if shown.any():
-            inside.append([null[shown].mean(), own[shown].mean()])
+        truth = curve(p, p, width=cal.smooth_ece(y, p), labels="soft")
+        if (shown := found.drawn).any():
+            x, low, high = found.observed, found.consistency_low, found.consistency_high
+            null = (low <= x) & (x <= high)
+            at = (column[truth.drawn] for column in (truth.prediction, truth.observed))
+            rate = np.interp(found.prediction[shown], *at)
+            own = (found.low[shown] <= rate) & (rate <= found.high[shown])
+            inside.append([null[shown].mean(), own.mean()])
     assert inside
     assert (np.mean(inside, axis=0) > 0.91).all()
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+def test_the_consistency_band_holds_whole_curves(n: int) -> None:
+    """Of calibrated samples about 95% stay inside everywhere; pointwise bands would hold far fewer."""
+    inside = []
+    for seed in range(150):
+        rng = np.random.default_rng([seed, n])
+        p = rng.random(n)
+        found = curve((rng.random(n) < p).astype(int), p)
+        y, low, high = (
+            getattr(found, name)[found.drawn]
+            for name in ("observed", "consistency_low", "consistency_high")
+        )
+        inside.append(bool(((low - 1e-12 <= y) & (y <= high + 1e-12)).all()))
+    assert np.mean(inside) > 0.88
+    wide = simultaneous_quantile(0.95, 1, 6.0)
+    assert 1.96 < wide < simultaneous_quantile(0.95, 1, 60.0) < simultaneous_quantile(0.99, 3, 60.0)
+    assert simultaneous_quantile(0.95, 5, 0.0) == pytest.approx(2.5758, abs=1e-4)  # Bonferroni
+
+
+def test_lines_are_led_to_the_last_rows() -> None:
+    """A straight line stays straight, and reaches the rows at the ends."""
+    rng = np.random.default_rng(0)
+    p = np.sort(rng.uniform(0.1, 0.9, 2000))
+    found = curve(0.3 + 0.4 * p, p, width=0.1, labels="soft")
+    x, y = found.prediction[found.drawn], found.observed[found.drawn]
+    assert x[0] < 0.11
+    assert x[-1] > 0.89
+    np.testing.assert_allclose(y, 0.3 + 0.4 * x, atol=1e-3)
+    beyond = found.drawn & (found.weight == 0.0)
+    assert beyond.any()
+    assert found.effective_rows[beyond].min() > found.effective_rows[found.drawn].max() / 10
 
 
 def test_weights_count_by_their_effective_number(dense) -> None:
     y, p = dense
     weight = np.where(np.arange(p.size) % 10 == 0, 20.0, 1.0)
     plain = curve(y, p, widen=False)
-    heavy = curve_of(
-        as_points(y, p, sample_weight=weight),
-        cal.smooth_ece(y, p),
-        widen=False,
-        confidence=0.95,
-    )
+    width = cal.smooth_ece(y, p)
+    heavy = curve(y, p, width=width, weight=weight, widen=False)
     kish = weight.sum() ** 2 / (weight**2).sum() / p.size
     ratio = heavy.effective_rows / np.interp(heavy.position, plain.position, plain.effective_rows)
     assert np.median(ratio) == pytest.approx(kish, rel=0.1)
-    scaled = curve_of(
-        as_points(y, p, sample_weight=7.0 * weight),
-        cal.smooth_ece(y, p),
-        widen=True,
-        confidence=0.95,
-    )
-    same = curve_of(
-        as_points(y, p, sample_weight=weight), cal.smooth_ece(y, p), widen=True, confidence=0.95
-    )
+    scaled, same = (curve(y, p, width=width, weight=k * weight) for k in (7.0, 1.0))
     np.testing.assert_allclose(scaled.low, same.low, rtol=1e-9)
 
 
@@ -186,12 +207,12 @@ def test_a_design_effect_divides_the_effective_rows(dense) -> None:
 def test_intervals_of_rates() -> None:
     low, high = wilson(np.array([0.1]), np.array([100.0]), 0.95)
     assert (low[0], high[0]) == (pytest.approx(0.05523, abs=1e-5), pytest.approx(0.17437, abs=1e-5))
-    low, high = beta_quantiles(np.array([0.3]), np.array([0.3 * 0.7 / 51]), 0.9)
-    from scipy.stats import beta
+    from scipy.stats import beta, norm
 
+    low, high = beta_quantiles(np.array([0.3]), np.array([0.3 * 0.7 / 51]), norm.ppf(0.95))
     assert (low[0], high[0]) == pytest.approx(
         beta(15, 35).ppf([0.05, 0.95]) + np.array([-0.01, 0.01])
     )
-    low, high = beta_quantiles(np.array([0.001, 0.0]), np.array([0.001 / 100, 0.0]), 0.95)
+    low, high = beta_quantiles(np.array([0.001, 0.0]), np.array([0.001 / 100, 0.0]), 1.96)
     assert low.tolist() == [0.0, 0.0]
     assert high[1] == 0.0

@@ -181,9 +181,9 @@ def test_vertices_are_those_of_the_curve(dense) -> None:
     (curve,) = diagram.plot(axes(), linewidth=1.0).artists["curve"]
     (path,) = curve.get_paths()
     x, y = path.vertices.T
-    np.testing.assert_allclose(
-        y, np.interp(x, diagram.curve.prediction, diagram.curve.observed), atol=1e-9
-    )
+    of = diagram.curve
+    curve = np.interp(x, of.prediction[of.drawn], of.observed[of.drawn])
+    np.testing.assert_allclose(y, curve, atol=1e-9)
 
 
 def test_bands_are_only_where_the_curve_is() -> None:
@@ -274,8 +274,8 @@ def test_title_number_labels_and_legend(dense) -> None:
     assert texts_of(plot.figure) == [diagram.verdict.sentence, f"{diagram.label}, n = 3,000"]
     (legend,) = plot.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        "This model, with 95% confidence band",
-        "Perfect calibration, with 95% consistency band",
+        "This model, pointwise 95% confidence band",
+        "Perfect calibration, simultaneous 95% consistency band",
         "Distribution of predictions",
     ]
     assert plot.ax.get_legend() is None
@@ -306,7 +306,7 @@ def test_texts_and_limits_that_were_asked_for(dense) -> None:
 def test_the_legend_has_the_label(dense) -> None:
     plot = cal.reliability_diagram(*dense).plot(label="naive Bayes")
     first = plot.figure.legends[0].get_texts()[0].get_text()
-    assert first == "naive Bayes, with 95% confidence band"
+    assert first == "naive Bayes, pointwise 95% confidence band"
 
 
 @pytest.mark.parametrize("size", [(3.0, 3.4), (6.0, 6.5), (9.0, 4.0)])
@@ -518,8 +518,8 @@ def test_findings_of_classes_are_corrected_for_their_number() -> None:
     plots = several.plot()
     texts = texts_of(plots["forest"].figure)
     assert alone > 0
-    assert texts[0] == "0 of 26 classes miscalibrated; the 2 worst in detail"
-    assert len(plots) == 3
+    assert texts[0] == "0 of 26 classes miscalibrated; the worst in detail"
+    assert len(plots) == 2
     assert texts[1].startswith("class ")
     assert [t.get_text() for t in plots["forest"].ax.get_yticklabels()][-1] == texts[1]
 
@@ -561,7 +561,7 @@ def test_models_with_points_stand_side_by_side(dense) -> None:
         plots = cal.reliability_diagrams(models).plot()
         assert len({id(plot.ax) for plot in plots.values()}) == alone
     legend = plots["a"].figure.legends[0].get_texts()[0].get_text()
-    assert legend == "This model, with 95% confidence band and intervals"
+    assert legend == "This model, pointwise 95% confidence band and intervals"
 
 
 @pytest.mark.parametrize(
@@ -592,7 +592,7 @@ def test_titles_name_the_ranges_where_the_curve_leaves_its_band(off, sentence: s
 @pytest.mark.parametrize(
     ("regions", "words"),
     [
-        ([(0.1, 0.3, 0.05), (0.6, 0.8, -0.02)], "too high at 0.10 to 0.30, too low at 0.60 to 0.80"),
+        ([(0.1, 0.3, 0.05), (0.6, 0.8, -0.02)], "mostly too high by 0.05 at 0.10 to 0.30"),
         ([(0.1, 0.3, -0.05), (0.1, 0.3, -0.05)], "too low by 0.05 at 0.10 to 0.30"),
         ([], "miscalibrated"),
     ],

@@ -34,8 +34,8 @@ LABELLED_BAR = 0.3
 """Share of the rows from which on a bar says it: the others are so low that heights compare badly."""
 LABEL_BARS, BESIDE_TEXT = 16, 0.3
 """Bars that the text takes the place of, and the share of the highest from which on they are in its way."""
-STRIP = (-0.115, -0.015)
-"""Strip of the histogram, below 0, in lengths of the axis."""
+STRIP, THIN_STRIP = (-0.115, -0.015), 0.06
+"""Strip of the histogram, below 0, and the height of each of several, in lengths of the axis."""
 LONGEST_NAME = 60
 
 
@@ -180,12 +180,18 @@ def straight(ax: Any, theme: Theme, y: Any = (0.0, 1.0), x: Any = (0.0, 1.0), **
 
 
 def histogram(
-    ax: Any, p: Floats, weight: Floats, limits: tuple[float, float], theme: Theme
+    ax: Any,
+    p: Floats,
+    weight: Floats,
+    limits: tuple[float, float],
+    theme: Theme,
+    color: Any = None,
+    strip: tuple[float, float] = STRIP,
 ) -> list[Any]:
-    """Bars of the share of rows along the axis, in the strip below 0; the highest fills it.
+    """Bars of the share of rows along the axis, in a strip below 0; the highest fills it.
 
-    Bars too low to be seen are hairlines; one that holds many rows has their share beside it. Bars stand on
-    the values of a predictor that emits few.
+    Bars too low to be seen are hairlines; in the theme's own colour, one that holds many rows has their share
+    beside it. Bars stand on the values of a predictor that emits few.
     """
     low, high = limits
     span = high - low
@@ -196,10 +202,10 @@ def histogram(
     if values.size < BARS and apart >= 0.5 * wide:
         edges = np.add.outer(values, [-0.49 * apart, 0.49 * apart]).ravel()
     counts, moments = (np.histogram(p, edges, weights=w)[0] for w in (weight, weight * p))
-    bottom, top = low + STRIP[0] * span, low + STRIP[1] * span
+    bottom, top = low + strip[0] * span, low + strip[1] * span
     share = counts / max(float(counts.max(initial=0.0)), 1e-300)
     rug = (counts > 0) & (share < LOWEST_BAR)
-    look = {"color": theme.histogram, "zorder": 1}
+    look = {"color": color or theme.histogram, "zorder": 1}
     heights = bottom + (top - bottom) * np.where(rug, 0.0, share)
     drawn = [ax.stairs(heights, edges, baseline=bottom, fill=True, linewidth=0, **look)]
     if rug.any():
@@ -207,7 +213,7 @@ def histogram(
         drawn.append(ax.vlines(moments[rug] / counts[rug], bottom, tip, linewidth=0.5, **look))
     part = counts / max(float(weight.sum()), 1e-300)
     taken = [(edges[k], edges[k + 1]) for k in np.flatnonzero(share >= BESIDE_TEXT)]
-    for k in np.flatnonzero(part >= LABELLED_BAR):
+    for k in np.flatnonzero(part >= LABELLED_BAR) if color is None else ():
         inward = -1 if edges[k] + edges[k + 1] > low + high else 1
         start = edges[k] if inward < 0 else edges[k + 1]
         left, right = sorted((start, start + inward * LABEL_BARS * wide))

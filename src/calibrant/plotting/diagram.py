@@ -312,9 +312,9 @@ class Diagram(Picture, Record):
             key: text.replace("This model", of.label) if of.label else text
             for key, text in frame.legend.items()
         }
-        layout = lay_out([frame], colors, legend_lines=len(texts), figsize=figsize, pyplot=pyplot)
+        layout = lay_out([frame], colors, legend=texts, figsize=figsize, pyplot=pyplot)
         (plot,) = draw(layout, [[(self, of)]])
-        write_legend(layout, plot.artists, texts, colors)
+        write_legend(layout, plot.artists, colors)
         return plot
 
 

@@ -20,7 +20,7 @@ from calibrant.inference.correction import adjusted_p_values
 from calibrant.io.from_data import refuse_groups, sample_from
 from calibrant.io.scan import ReadingOptions, sketches_of_classes
 from calibrant.measures.result_record import frame_of
-from calibrant.plotting.artists import display_name, straight
+from calibrant.plotting.artists import STRIP, THIN_STRIP, display_name, histogram, straight
 from calibrant.plotting.diagram import (
     Diagram,
     Look,
@@ -46,7 +46,7 @@ MOST_OVERLAID = 4
 """Curves that can be told apart on one pair of axes."""
 MOST_MULTIPLES = 9
 """Small multiples that fit a page; of more, the worst are shown beside the forest plot of all."""
-WORST = 2
+WORST = 1
 ONE_ROW = 3
 """Small multiples that stand side by side; of more, as many as there are rows of them."""
 RELIABILITY = ReliabilityDiagram.kind
@@ -209,7 +209,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
                 noun, order = "classes " if self._noun else "", ", largest error first"
                 if layout == "forest":
                     beside, names, columns = {"forest": forest}, names[:WORST], 1
-                    order = f"; the {len(names)} worst in detail"
+                    order = "; the worst in detail"
                 asked.setdefault("title", forest.label.replace("mis", f"{noun}mis") + order)
             of = {name: one.in_one_style() for name, one in of.items()}
             title = asked.pop("title", "")
@@ -228,12 +228,13 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             }
         if asked.get("legend") is False:
             legend = {}
-        label = "SmoothECE (grey: expected by chance)"
+        label = "SmoothECE, with interval (grey: by chance)"
         arranged = lay_out(
             frames,
             chosen,
             **settings,
-            legend_lines=len(legend) + bool(legend and heading),
+            legend=legend,
+            legend_title=heading,
             beside=replace(forest.frame(), title="", xlabel=label) if beside else None,
             figsize=figsize,
             pyplot=pyplot,
@@ -249,10 +250,15 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             straight(arranged.panels[0][0], chosen)
         panels = [members] if layout == "overlay" else [[one] for one in members]
         plots = dict(zip(every, draw(arranged, panels), strict=True))
+        if overlaid and assessed:
+            for k, (one, own) in enumerate(members):
+                strip = (STRIP[1] - THIN_STRIP * (k + 0.85), STRIP[1] - THIN_STRIP * k)
+                rows = (cast(ReliabilityDiagram, one).rows.p, cast(ReliabilityDiagram, one).weight)
+                histogram(arranged.panels[0][0], *rows, frames[0].ends, chosen, own.color, strip)
         artists: Mapping[str, list[Any]] = {name: [plot.main] for name, plot in plots.items()}
         if layout != "overlay":
             artists = {k: drawn for plot in plots.values() for k, drawn in plot.artists.items()}
-        write_legend(arranged, artists, legend, chosen, heading)
+        write_legend(arranged, artists, chosen)
         return plots
 
     @cached_property
@@ -284,24 +290,31 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         return sorted(self, key=size)
 
     def _common_frame(self) -> Frame:
-        """Axes for all diagrams, with the largest error for a title."""
+        """Axes for all diagrams, with their findings, or how many are miscalibrated, for a title."""
         frames = [diagram.frame() for diagram in self.values()]
         frame = max(frames, key=lambda frame: frame.xlim[1] - frame.xlim[0])
         low, high = (end([one.xlim[k] for one in frames]) for k, end in enumerate((min, max)))
         if (low, high) != frame.xlim:  # no frame holds all others
             frame = replace(frame, xlim=(low, high), ylim=(low, high), xlabel=PREDICTED)
-        name = self._worst_first()[0]
-        worst, title, note = self._judged[name], "", ""
-        if worst.kind == RELIABILITY:
-            share = f"{100 * cast(ReliabilityDiagram, worst).confidence:g}%"
-            note = f"n = {self._rows()}; shaded: {share} confidence bands"
-        if worst.assessment is not None:
-            title = f"{UNDETECTED.capitalize()} in any"
-            if worst.verdict.clear:
-                title = f"Largest error: {display_name(name, 24)}, {worst.verdict.short}"
-        # The histogram's strip stays away: no histogram is everybody's.
-        ylim = frame.xlim if frame.square and len(self) > 1 else frame.ylim
-        return replace(frame, title=title, subtitle=note, muted=not worst.verdict.clear, ylim=ylim)
+        of, worst = self._judged, self._worst_first()[0]
+        title, note = "", ""
+        if frame.square and len(self) > 1:
+            ends, strips = frame.ends, 0.0
+            if of[worst].kind == RELIABILITY:
+                share = f"{100 * cast(ReliabilityDiagram, of[worst]).confidence:g}%"
+                note = f"n = {self._rows()}; shaded: pointwise {share} confidence bands"
+                strips = THIN_STRIP * len(self) - STRIP[1]
+            frame = replace(frame, ylim=(ends[0] - (strips + 0.01) * (ends[1] - ends[0]), high))
+        if of[worst].assessment is not None:
+            clear = [name for name, one in of.items() if one.verdict.clear]
+            title = f"{len(clear)} of {len(self)} miscalibrated"
+            if len(self) <= 2:
+                title = "\n".join(
+                    f"{display_name(name, 24)}: {one.verdict.short}" for name, one in of.items()
+                )
+            elif clear:
+                title += f"; largest error: {display_name(worst, 24)}"
+        return replace(frame, title=title, subtitle=note, muted=not of[worst].verdict.clear)
 
 
 def _small_frame(diagram: Diagram) -> Frame:

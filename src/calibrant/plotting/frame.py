@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from textwrap import wrap
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ LINE = 0.2
 """Inches of a line of text, and of a name along an axis."""
 NAME = 0.34
 FONT, SMALL = 10.0, 9.0
+KEY = 0.4
+"""Inches of a key of the legend."""
 CHARACTER = 0.0082
 """Inches of an average character, for each point of its size."""
 LARGEST_FIGURE = 100.0
@@ -78,6 +81,12 @@ class Frame:
     muted: bool = False
     square: bool = False
     names: tuple[str, ...] = ()
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Ends of the horizontal axis, without the margin of axes of probabilities."""
+        margin = 0.02 / 1.04 * (self.xlim[1] - self.xlim[0])
+        return self.xlim[0] + margin, self.xlim[1] - margin
 
     @property
     def aspect(self) -> float:
@@ -171,13 +180,17 @@ def probability_frame(
 
 
 def legend_of(
-    keys: str, confidence: float, evidence: str = "", text: str = "This model"
+    keys: str,
+    confidence: float,
+    evidence: str = "",
+    text: str = "This model",
+    kind: str = "pointwise",
 ) -> dict[str, str]:
     """Texts of the model's artists and of the diagonal's."""
     share = f"{100 * confidence:g}%"
     return {
-        keys: f"{text}, with {share} confidence {evidence}" if evidence else text,
-        "diagonal+consistency_band": f"Perfect calibration, with {share} consistency band",
+        keys: f"{text}, pointwise {share} confidence {evidence}" if evidence else text,
+        "diagonal+consistency_band": f"Perfect calibration, {kind} {share} consistency band",
     }
 
 
@@ -190,12 +203,18 @@ class Layout:
     figure
         matplotlib's.
     panels : list of (axes, Frame)
+    legend : mapping of str to str
+        Texts by the keys of artists, in lines that fit.
+    legend_title : str
+        Above them.
     legend_at : pair of float
         Upper left corner of the legend, in fractions of the figure.
     """
 
     figure: Any
     panels: list[tuple[Any, Frame]]
+    legend: Mapping[str, str]
+    legend_title: str
     legend_at: tuple[float, float]
 
 
@@ -205,7 +224,8 @@ def lay_out(
     *,
     names: Sequence[str] = (),
     columns: int = 1,
-    legend_lines: int = 0,
+    legend: Mapping[str, str] = MappingProxyType({}),
+    legend_title: str = "",
     title: str = "",
     beside: Frame | None = None,
     figsize: tuple[float, float | None] | None = None,
@@ -223,8 +243,8 @@ def lay_out(
         Above the title of each, in place of it.
     columns : int
         Axes in a row.
-    legend_lines : int
-        Entries of the legend, below everything.
+    legend, legend_title
+        Texts of the legend, below everything.
     title : str
         Above everything.
     beside : Frame, optional
@@ -251,7 +271,11 @@ def lay_out(
         for frame, name in zip(frames, names or [""] * len(frames), strict=True)
     ]
     above = ABOVE + LINE * max(len(lines) for lines in texts)
-    legend = LINE * legend_lines + (0.1 if legend_lines else 0.0)
+    width = columns * (left + side + RIGHT) + extra if width is None else width
+    room = max(int((width - 2.0 * MARGIN - KEY) / (0.93 * CHARACTER * SMALL)), 12)
+    wrapped = {key: "\n".join(wrap(text, room)) for key, text in legend.items()}
+    lines_below = [*wrapped.values(), legend_title] if legend and legend_title else wrapped.values()
+    below = LINE * sum(text.count("\n") + 1 for text in lines_below) + 0.1 * bool(legend)
     head = 0.32 if title else 0.0
     tall = NAME * len(first.names) + 0.1 if first.names else side * first.aspect
     # Labels that are the same everywhere stand at the edge of the grid.
@@ -259,18 +283,17 @@ def lay_out(
         (one.xlabel, one.ylabel) == (first.xlabel, first.ylabel) for one in frames
     )
     between = BELOW - LINE * same
-    around = head + (rows - 1) * between + BELOW + legend
+    around = head + (rows - 1) * between + BELOW + below
     if height is not None:
         tall = max((height - around) / rows - above, 0.4)
         if first.square:
             side = min(side, tall / first.aspect)
             tall = side * first.aspect
-    width = columns * (left + side + RIGHT) + extra if width is None else width
     if height is None:
         named = 0 if beside is None else NAME * len(beside.names)
-        height = max(around + rows * (above + tall), head + LINE + named + BELOW + legend)
+        height = max(around + rows * (above + tall), head + LINE + named + BELOW + below)
     figure = _new_figure((width, height), theme, pyplot)
-    layout = Layout(figure, [], (MARGIN / width, legend / height))
+    layout = Layout(figure, [], wrapped, legend_title, (MARGIN / width, below / height))
 
     def add(frame: Frame, x: float, y: float, wide: float, tall: float) -> None:
         ax = figure.add_axes((x / width, y / height, wide / width, tall / height))
@@ -300,7 +323,7 @@ def lay_out(
             size = FONT if weight == "bold" else SMALL
             write_line(x + MARGIN, y, text, size, theme.muted if muted else theme.ink, weight)
     if beside is not None:
-        low = legend + BELOW
+        low = below + BELOW
         tall = height - head - low - ABOVE - LINE
         add(beside, extra - PANEL - RIGHT, low, PANEL, tall)
         y = height - head - 0.1 - 0.8 * LINE
@@ -322,7 +345,8 @@ def _lines(frame: Frame, name: str, inches: float) -> list[tuple[str, str, bool]
         lines = [(line, "bold", False) for line in wrap(name, room)]
         lines += [(line, "normal", True) for line in wrap(frame.title, small)]
     else:
-        lines = [(line, "bold", frame.muted) for line in wrap(frame.title, room)]
+        titles = [line for part in frame.title.splitlines() for line in wrap(part, room)]
+        lines = [(line, "bold", frame.muted) for line in titles]
     return lines + [(line, "normal", True) for line in wrap(frame.subtitle, int(1.1 * small))]
 
 
@@ -382,16 +406,10 @@ def set_names(ax: Any, names: Sequence[str]) -> None:
         text.set_parse_math(False)
 
 
-def write_legend(
-    layout: Layout,
-    artists_of: Mapping[str, list[Any]],
-    legend: Mapping[str, str],
-    theme: Theme,
-    title: str = "",
-) -> None:
+def write_legend(layout: Layout, artists_of: Mapping[str, list[Any]], theme: Theme) -> None:
     """Legend below the axes: keys of the artists, each with its text."""
     handles, texts = [], []
-    for key, text in legend.items():
+    for key, text in layout.legend.items():
         keys = tuple(_key(artists_of[one][0]) for one in key.split("+") if artists_of.get(one))
         if keys:
             handles.append(keys)
@@ -411,7 +429,7 @@ def write_legend(
         borderaxespad=0.0,
         borderpad=0.0,
         labelspacing=0.45,
-        title=title or None,
+        title=layout.legend_title or None,
         title_fontsize=SMALL,
         alignment="left",
         handler_map={tuple: HandlerTuple(ndivide=1)},

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise, product
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,10 @@ CELLS_PER_BANDWIDTH, MOST_CELLS = 48.0, 4096
 """More distinct predictions than the second number are merged into cells: rows move by up to a 96th of a
 bandwidth, which changes the area of a calibrated sample by about a thousandth of itself. The curve has as
 many points at most."""
+SHORTEST_END, END_POINTS = 0.01, 25
+"""Share of the axis from which on a line is led on to its last rows, and the points of such an end."""
+WIDEST_END = 2.2
+"""Standard error there, in those of a neighbourhood: 2 for a local line at the end of even rows."""
 PILOT_CELLS = 128
 """Places at which the bandwidth is chosen; it is interpolated between them."""
 
@@ -60,10 +65,10 @@ class Curve:
     weight, density : float64[m]
         Share of the rows that the point stands for, by the trapezoidal rule, and per unit of the axis.
     low, high : float64[m]
-        Confidence band: Wilson's interval at the effective sample size.
+        Confidence band at each point: Wilson's interval at the effective sample size.
     consistency_low, consistency_high : float64[m]
-        Consistency band: quantiles of the beta law with the mean and the variance Σ(wk)² f(1 - f)/(Σwk)² of
-        `observed` under calibration.
+        Simultaneous consistency band: quantiles of the beta law with the mean and the variance
+        Σ(wk)² f(1 - f)/(Σwk)² of `observed` under calibration.
     drawn : bool[m]
         Whether the evidence is enough for a line.
     span : float
@@ -125,15 +130,16 @@ class _Cells:
         return _Cells(moment / total, total, *others)
 
 
-def curve_of(
+def neighborhoods(
     points: Points,
     bandwidth: float,
     *,
     widen: bool,
     confidence: float,
     design_effect: float = 1.0,
-) -> Curve:
-    """Points (mean prediction, mean outcome) of kernel neighbourhoods, with both bands.
+    line: bool = True,
+) -> tuple[Curve, Clumps]:
+    """Means of prediction and outcome in kernel neighbourhoods, and in groups of rows that are in none.
 
     Parameters
     ----------
@@ -145,74 +151,182 @@ def curve_of(
         Widen it where a neighbourhood holds too few rows, and break the curve where even the widest does;
         otherwise one bandwidth serves all rows, and the curve goes wherever the density is positive.
     confidence : float
-        Of both bands, at each point.
+        Of the confidence band at each point, and of the consistency band at all points together.
     design_effect : float
         Variance of a mean of rows, relative to that of independent ones; effective rows are divided by it.
+    line : bool
+        False for groups only.
     """
     cells, length, reflected = _cells_of(points, bandwidth)
+    ends = length if reflected else None
     # The reflected kernel of a bandwidth of three lengths is level to the last digit.
     widths = np.full(cells.x.size, min(bandwidth, 3.0 * length))
     weight = cells.weight.sum()
     kish = weight**2 / cells.squared.sum() / design_effect
     wanted = float(np.clip(SAMPLE_SHARE * kish, FEWEST_ROWS, EFFECTIVE_ROWS))
-    span, reach = _span(cells)
+    passed = np.cumsum(cells.weight) / weight
+    outermost = np.searchsorted(passed, [0.001, 0.999]).clip(0, passed.size - 1)
+    lowest, highest = (cells.moment[outermost] / cells.weight[outermost]).tolist()
+    span, reach = max(min(highest, 1.0 - lowest), 1e-9), highest - lowest
+    span = span if span < SHORT_SPAN else 1.0
     if widen:
         # Of a short range between 0 and 1, a kernel reaches over half.
         widest = WIDEST * min(span, 2.0 * reach)
         widths = _bandwidths(cells, bandwidth, wanted, design_effect, widest, points.scale)
     t = _mesh(cells.x, widths, length, reflected)
-    sums, mean_width = _smoothed(cells, widths, t, length if reflected else None)
+    sums, mean_width, products = _smoothed(cells, widths, t, ends)
     total, events, moment, squares, variance = sums
     known = total > 1e-9 * total.max()
     step = 0.5 * (np.diff(t, prepend=t[0]) + np.diff(t, append=t[-1]))
-    share = np.where(known, total * step / weight, 0.0)
     safe = np.where(known, total, np.nan)
-    prediction, observed = moment / safe, np.clip(events / safe, 0.0, 1.0)
-    effective = np.nan_to_num(safe**2 / np.maximum(squares, 1e-300)) / design_effect
-    drawn = known
+    columns = {
+        "position": np.asarray(points.scale.prediction(t / length), dtype=np.float64),
+        "bandwidth": mean_width / safe,
+        "prediction": moment / safe,
+        "observed": np.clip(events / safe, 0.0, 1.0),
+        "effective_rows": np.nan_to_num(safe**2 / np.maximum(squares, 1e-300)) / design_effect,
+        "weight": np.where(known, total * step / weight, 0.0),
+        "density": np.where(known, total / weight, 0.0),
+        "variance": variance / safe**2 * design_effect,
+        "along": np.zeros(t.size),
+        "up": np.zeros(t.size),
+        "spread": np.ones(t.size),
+    }
+    drawn = known & line
+    prediction = columns["prediction"]
     if widen:
-        many = kish >= EFFECTIVE_ROWS and _by_value(points) is None
+        # No line through a gap between rows, nor beyond the last ones.
+        gaps = np.flatnonzero(np.diff(points.p) > WIDEST * span)
+        first, last = points.p[np.append(0, gaps + 1)], points.p[np.append(gaps, -1)]
+        stretch = np.searchsorted(first - 1e-12, np.nan_to_num(prediction)).clip(1) - 1
+
+        def enough(x: Floats, rows: Floats) -> Bools:
+            """Half of the wanted rows; on short axes, the same standard error as a share of them."""
+            return rows >= 0.5 * wanted * np.maximum(1.0, 4.0 * x * (1.0 - x) / span**2)
+
         with np.errstate(invalid="ignore"):
-            # Half of the wanted rows; on short axes, the same standard error as a share of them.
-            fewest = 0.5 * wanted * np.maximum(1.0, 4.0 * prediction * (1.0 - prediction) / span**2)
-            drawn = known & (effective >= fewest) & many
-            # No line through a gap between rows, nor beyond the last ones.
-            after = np.searchsorted(points.p, np.nan_to_num(prediction)).clip(1, points.p.size - 1)
-            drawn &= points.p[after] - points.p[after - 1] <= WIDEST * span
-            drawn &= (t >= cells.x[0]) & (t <= cells.x[-1])
+            drawn &= enough(prediction, columns["effective_rows"])
+            drawn &= (prediction <= last[stretch] + 1e-12) & (t >= cells.x[0]) & (t <= cells.x[-1])
             drawn &= prediction >= np.fmax.accumulate(np.where(drawn, prediction, -np.inf))
         drawn = _without_fragments(drawn, prediction, 1.5 * WIDEST * min(span, reach))
         covered = sum(prediction[run.stop - 1] - prediction[run.start] for run in runs(drawn))
-        if wanted < EFFECTIVE_ROWS and covered < 0.5 * min(span, reach):
-            drawn = np.zeros_like(drawn)  # pieces of a small sample are easier to read as points
-    low, high = wilson(observed, effective, confidence)
-    below, above = beta_quantiles(prediction, variance / safe**2 * design_effect, confidence)
-    return Curve(
-        position=np.asarray(points.scale.prediction(t / length), dtype=np.float64),
-        bandwidth=mean_width / safe,
-        prediction=prediction,
-        observed=observed,
-        effective_rows=effective,
-        weight=share,
-        density=np.where(known, total / weight, 0.0),
-        low=low,
-        high=high,
-        consistency_low=below,
-        consistency_high=above,
+        many = kish >= EFFECTIVE_ROWS and _by_value(points) is None
+        if not many or (wanted < EFFECTIVE_ROWS and covered < 0.5 * min(span, reach)):
+            drawn[:] = False  # pieces of a small sample are easier to read as points
+    turns, turn = _angle(products, variance[:-1], variance[1:]), 0.0
+    for run in reversed(runs(drawn)):  # from the right, so that indices stay
+        turn += float(turns[run.start : run.stop - 1].sum())
+        if not widen:
+            continue
+        for at, edges, outward in ((run.stop - 1, last, 1), (run.start, first, -1)):
+            edge = float(np.clip(edges[stretch[at]], lowest, highest))
+            if outward * (edge - prediction[at]) >= SHORTEST_END * span:
+                kernel = _kernel(cells.x, widths, t[at : at + 1], ends)[:, 0] / widths
+                tail, angle = _end(cells, kernel, edge)
+                rows = columns["effective_rows"][at] / tail[2] ** 2
+                kept = np.logical_and.accumulate(enough(prediction[at] + tail[0], rows))
+                columns, drawn = _joined(columns, drawn, at, tail[:, kept])
+                turn += angle
+    rows, scatter = columns.pop("effective_rows"), columns.pop("variance")
+    along, up, spread = (columns.pop(name) for name in ("along", "up", "spread"))
+    prediction, observed = columns.pop("prediction"), columns.pop("observed")
+    place = _groups(points, columns["position"], prediction + along, drawn, span, design_effect)
+    groups = int(place.max(initial=-1)) + 1
+    z = simultaneous_quantile(confidence, len(runs(drawn)) + groups, float(turn))
+    below, above = beta_quantiles(prediction, scatter, z)
+    low, high = wilson(observed, rows, confidence)
+    curve = Curve(
+        **columns,
+        prediction=prediction + along,
+        observed=observed + up,
+        effective_rows=rows / spread**2,
+        low=np.clip(observed + up + spread * (low - observed), 0.0, 1.0),
+        high=np.clip(observed + up + spread * (high - observed), 0.0, 1.0),
+        consistency_low=np.clip(prediction + along + spread * (below - prediction), 0.0, 1.0),
+        consistency_high=np.clip(prediction + along + spread * (above - prediction), 0.0, 1.0),
         drawn=drawn,
         span=span,
         widened=float(cells.weight[widths > 1.001 * bandwidth].sum() / weight),
         area=_area((moment - events) / weight, t),
     )
+    return curve, rates(points, place, groups, confidence, design_effect, z)
 
 
-def _span(cells: _Cells) -> tuple[float, float]:
-    """Length of the axis that predictions use (1 unless they are close to 0 or to 1), and their range."""
-    passed = np.cumsum(cells.weight) / cells.weight.sum()
-    ends = np.searchsorted(passed, [0.001, 0.999]).clip(0, passed.size - 1)
-    first, last = (cells.moment[ends] / cells.weight[ends]).tolist()
-    span = max(min(last, 1.0 - first), 1e-9)
-    return (span if span < SHORT_SPAN else 1.0), last - first
+def _end(cells: _Cells, kernel: Floats, edge: float) -> tuple[Floats, float]:
+    """A neighbourhood's mean prediction and outcome, moved towards the prediction of the last row.
+
+    The mean of a neighbourhood at the end of the rows lies inside them. The weights wk(1 + b(f - m)) move it
+    to m + b Var(f): those of a local linear fit, with which a straight line stays straight (Hastie and
+    Loader, *Local regression: automatic kernel carpentry*, 1993).
+
+    Returns
+    -------
+    float64[3, m]
+        Change of the prediction, of the observed frequency, and the factor by which its error grows.
+    float
+        Angle by which the weights have turned.
+    """
+    f = cells.moment / cells.weight
+    kernel = kernel / (kernel @ cells.weight)
+    mean, rate = kernel @ cells.moment, kernel @ cells.events
+    away = f - mean
+    along = np.linspace(0.0, edge - mean, END_POINTS)
+    tilt = along / ((kernel * cells.weight) @ away**2)
+    up = tilt * ((kernel * away) @ cells.events)
+    null = cells.squared * kernel**2 * f * (1.0 - f)
+    first, second, third = null.sum(), null @ away, null @ away**2
+    spread = np.sqrt(1.0 + (2.0 * tilt * second + tilt**2 * third) / first)
+    kept = (spread <= WIDEST_END) & (rate + up >= 0.0) & (rate + up <= 1.0)
+    last = int(np.logical_and.accumulate(kept).sum()) - 1
+    angle = _angle(first + tilt[last] * second, first, first * spread[last] ** 2)
+    return np.stack([along, up, spread])[:, : last + 1], float(angle)
+
+
+def _joined(
+    columns: dict[str, Floats], drawn: Bools, at: int, tail: Floats
+) -> tuple[dict[str, Floats], Bools]:
+    """Columns of the curve, and whether it is drawn, with the end of a stretch in place of its last point."""
+    outward = 1 if tail[0, -1] > 0.0 else -1
+    rest = {name: np.full(tail.shape[1], column[at]) for name, column in columns.items()}
+    rest |= dict(zip(("along", "up", "spread"), tail, strict=True))
+    rest["weight"][1:] = 0.0  # the same rows
+    joined = {
+        name: np.concatenate([column[:at], rest[name][::outward], column[at + 1 :]])
+        for name, column in columns.items()
+    }
+    return joined, np.insert(drawn, at, np.ones(tail.shape[1] - 1, dtype=bool))
+
+
+def _angle(product: Any, first: Any, second: Any) -> Floats:
+    """Angle between vectors of these squared lengths; 0 where one has none."""
+    length = np.sqrt(first * second)
+    cosine = np.divide(product, length, out=np.ones_like(length), where=length > 0.0)
+    return np.arccos(np.clip(cosine, -1.0, 1.0))
+
+
+def simultaneous_quantile(confidence: float, pieces: int, turn: float) -> float:
+    """Quantile of the largest |standard normal| on curves: the bound of Sun and Loader (1994).
+
+    Along a curve, the weights of the outcomes turn by an angle; P(max |Z| > z) is at most, and for large z
+    nearly, pieces · 2Φ(-z) + turn / π · exp(-z²/2). A point is a piece without a turn.
+
+    References
+    ----------
+    Sun and Loader, *Simultaneous confidence bands for linear regression and smoothing*, 1994.
+
+    Examples
+    --------
+    >>> round(simultaneous_quantile(0.95, 1, 0.0), 3), round(simultaneous_quantile(0.95, 1, 6.0), 3)
+    (1.96, 2.752)
+    """
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
+    def excess(z: float) -> float:
+        outside = 2.0 * pieces * ndtr(-z) + turn / np.pi * np.exp(-0.5 * z * z)
+        return float(outside) - (1.0 - confidence)
+
+    return float(brentq(excess, 0.0, 40.0)) if pieces else 0.0
 
 
 def _without_fragments(drawn: Bools, prediction: Floats, shortest: float) -> Bools:
@@ -342,28 +456,40 @@ def _mesh(x: Floats, widths: Floats, length: float, reflected: bool) -> Floats:
     return np.asarray(np.interp(np.linspace(0.0, passed[-1], count + 1), passed, knots))
 
 
+def _kernel(x: Floats, widths: Floats, t: Floats, length: float | None) -> Floats:
+    """Kernel of each cell at each t, 1 in its middle, reflected at the ends of an axis of a length."""
+    kernel = np.zeros((x.size, t.size))
+    for image in _images(x, length, REACH * float(widths.max())):
+        d = t - image[:, None]
+        d /= widths[:, None]
+        d *= d
+        d *= -0.5
+        kernel += np.exp(d, out=d)
+    return kernel
+
+
 def _smoothed(
     cells: _Cells, widths: Floats, t: Floats, length: float | None
-) -> tuple[Floats, Floats]:
-    """Kernel sums at t of weight, events, Σwf, Σ(wk)² and Σ(wk)² f(1 - f); and of the bandwidth."""
+) -> tuple[Floats, Floats, Floats]:
+    """Kernel sums at t: five of rows, one of bandwidths, one of products with the next t.
+
+    Those of rows are of weight, events, Σwf, Σ(wk)² and Σ(wk)² f(1 - f); the last is Σ(wk)(wk') f(1 - f).
+    """
     f = cells.moment / cells.weight
-    columns = np.stack([cells.weight, cells.events, cells.moment, cells.weight * widths])
-    squares = np.stack([cells.squared, cells.squared * np.clip(f * (1.0 - f), 0.0, None)])
-    sums, of_squares = np.zeros((4, t.size)), np.zeros((2, t.size))
+    norm = 1.0 / (widths * np.sqrt(2.0 * np.pi))
+    columns = norm * np.stack([cells.weight, cells.events, cells.moment, cells.weight * widths])
+    squares = norm**2 * cells.squared * np.stack([np.ones_like(f), (f * (1.0 - f)).clip(0.0)])
+    sums, of_squares, products = np.zeros((4, t.size)), np.zeros((2, t.size)), np.zeros(t.size - 1)
     for start in range(0, cells.x.size, 64):
         some = slice(start, start + 64)
-        width = widths[some, None]
-        reach = REACH * float(width.max())
-        x = cells.x[some]
-        window = slice(*np.searchsorted(t, [x[0] - reach, x[-1] + reach]))
-        kernel = np.zeros((x.size, t[window].size))
-        for image in _images(x, length, reach):
-            d = (t[window] - image[:, None]) / width
-            kernel += np.exp(-0.5 * d * d)
-        kernel /= width * np.sqrt(2.0 * np.pi)
-        sums[:, window] += columns[:, some] @ kernel
-        of_squares[:, window] += squares[:, some] @ (kernel * kernel)
-    return np.concatenate([sums[:3], of_squares]), sums[3]
+        x, reach = cells.x[some], REACH * float(widths[some].max())
+        low, high = np.searchsorted(t, [x[0] - reach, x[-1] + reach])
+        kernel = _kernel(x, widths[some], t[low:high], length)
+        sums[:, low:high] += columns[:, some] @ kernel
+        products[low : max(high - 1, low)] += squares[1, some] @ (kernel[:, 1:] * kernel[:, :-1])
+        kernel *= kernel
+        of_squares[:, low:high] += squares[:, some] @ kernel
+    return np.concatenate([sums[:3], of_squares]), sums[3], products
 
 
 def wilson(rate: Floats, rows: Floats, confidence: float) -> tuple[Floats, Floats]:
@@ -382,27 +508,26 @@ def wilson(rate: Floats, rows: Floats, confidence: float) -> tuple[Floats, Float
     return np.clip(center - half, 0.0, 1.0), np.clip(center + half, 0.0, 1.0)
 
 
-def beta_quantiles(mean: Floats, variance: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Central quantiles of the beta law with this mean and variance, with a continuity correction.
+def beta_quantiles(mean: Floats, variance: Floats, z: float) -> tuple[Floats, Floats]:
+    """Quantiles of the beta law with this mean and variance at Φ(±z), with a continuity correction.
 
     Examples
     --------
-    >>> low, high = beta_quantiles(np.array([0.5]), np.array([0.0025]), 0.95)
+    >>> low, high = beta_quantiles(np.array([0.5]), np.array([0.0025]), 1.96)
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.397], [0.603])
     """
-    from scipy.special import betaincinv
+    from scipy.special import betaincinv, ndtr
 
     low, high = mean.copy(), mean.copy()
     with np.errstate(invalid="ignore"):
         known = (mean > 0.0) & (mean < 1.0) & (variance > 0.0)
     m = mean[known]
     rows = np.maximum(m * (1.0 - m) / variance[known] - 1.0, 1e-3)
-    tail = (1.0 - confidence) / 2.0
     # Continuity correction: a rate of few rows takes few values, 0 and 1 among them.
     half = 0.5 / np.maximum(rows, 0.5)
-    low[known] = np.clip(betaincinv(m * rows, (1.0 - m) * rows, tail) - half, 0.0, 1.0)
-    high[known] = np.clip(betaincinv(m * rows, (1.0 - m) * rows, 1.0 - tail) + half, 0.0, 1.0)
+    low[known] = np.clip(betaincinv(m * rows, (1.0 - m) * rows, ndtr(-z)) - half, 0.0, 1.0)
+    high[known] = np.clip(betaincinv(m * rows, (1.0 - m) * rows, ndtr(z)) + half, 0.0, 1.0)
     return low, high
 
 
@@ -417,39 +542,49 @@ def _by_value(points: Points) -> NDArray[np.int64] | None:
     return key if count == 1 or np.median(rows) >= ROWS_EACH else None
 
 
-def clumps_outside(
-    points: Points, curve: Curve, confidence: float, design_effect: float = 1.0
-) -> Clumps:
-    """Rows at positions where no curve is drawn, in groups no wider than a wide neighbourhood.
+def _groups(
+    points: Points,
+    position: Floats,
+    prediction: Floats,
+    drawn: Bools,
+    span: float,
+    design_effect: float,
+) -> NDArray[np.int64]:
+    """Group of each row where no curve is drawn, no wider than a wide neighbourhood; -1 elsewhere.
 
     Of a predictor that emits few values, each value is a group; samples too small for a curve make
     up to five.
     """
-    at = np.searchsorted(curve.position, points.p).clip(1, curve.position.size - 1)
-    bare = ~(curve.drawn[at] | curve.drawn[at - 1])
+    at = np.searchsorted(position, points.p).clip(1, position.size - 1)
+    bare = ~(drawn[at] | drawn[at - 1])
+    for run in runs(drawn):
+        bare &= (points.p < prediction[run.start]) | (points.p > prediction[run.stop - 1])
     key, fewest = _by_value(points), 0.0
+    rows = points.mass.sum(axis=1) * points.n / points.mass.sum()
     if key is None and points.n < EFFECTIVE_ROWS * design_effect:
-        rows = points.mass.sum(axis=1)
-        passed = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
+        passed = (np.cumsum(rows) - 0.5 * rows) / points.n
         key = (passed * np.clip(points.n // ROWS_EACH, 1, 5)).astype(np.int64)
     if key is None:
         # Beside a line, half of the rows that it needs; where there are only points, fewer.
-        fewest = 0.5 * FEWEST_ROWS if curve.drawn.any() else 5.0
+        fewest = 0.5 * FEWEST_ROWS if drawn.any() else 5.0
+        wide, p, index = WIDEST * span, points.p[bare], np.flatnonzero(bare)
+        passed = np.append(0.0, np.cumsum(rows[bare]))
+        apart = np.flatnonzero((np.diff(p) > wide) | (np.diff(index) > 1)) + 1
+        edges = [0]
+        while (start := edges[-1]) < p.size:
+            # As many rows as a neighbourhood should have, from half to twice its widest bandwidth.
+            full = np.searchsorted(passed, passed[start] + FEWEST_ROWS)
+            near, far = np.searchsorted(p, p[start] + wide * np.array([0.5, 2.0]), "right")
+            limit = apart[apart > start].min(initial=p.size)
+            edges.append(int(min(max(full, near), far, limit)))
         key = np.zeros(bare.size, dtype=np.int64)
-        if bare.any():
-            wide = WIDEST * curve.span
-            p, index = points.p[bare], np.flatnonzero(bare)
-            apart = (np.diff(p, prepend=p[0]) > wide) | (np.diff(index, prepend=index[0]) > 1)
-            group = np.cumsum(apart)
-            first = p[np.flatnonzero(np.diff(group, prepend=-1))][group]
-            parts = ((p - first) / (2.0 * wide)).astype(np.int64)
-            key[bare] = np.cumsum(apart | (np.diff(parts, prepend=0) != 0))
+        key[bare] = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     place = np.full(bare.size, -1)
     place[bare] = np.unique(key[bare], return_inverse=True)[1]
-    every = rates(points, place, int(place.max(initial=-1)) + 1, confidence, design_effect)
-    variance = 4.0 * every.prediction * (1.0 - every.prediction) / curve.span**2
-    enough = every.rows >= fewest * np.maximum(variance, 1.0)
-    return Clumps(*np.stack(list(vars(every).values()))[:, enough])
+    every = rates(points, place, int(place.max(initial=-1)) + 1, 0.5, design_effect)
+    variance = 4.0 * every.prediction * (1.0 - every.prediction) / span**2
+    enough = np.append(every.rows >= fewest * np.maximum(variance, 1.0), False)
+    return np.where(enough[place], np.cumsum(enough)[place] - 1, -1)
 
 
 def rates(
@@ -458,8 +593,12 @@ def rates(
     count: int,
     confidence: float,
     design_effect: float = 1.0,
+    z: float | None = None,
 ) -> Clumps:
-    """Mean prediction and outcome in each of `count` groups, NaN in empty ones; -1 is no group."""
+    """Mean prediction and outcome in each of `count` groups, NaN in empty ones; -1 is no group.
+
+    The consistency band is that of each single group, or the one at the normal quantile `z`.
+    """
     used = place >= 0
     p, mass = points.p[used], points.mass[used]
     weight = mass.sum(axis=1)
@@ -470,11 +609,11 @@ def rates(
     safe = np.where(total > 0, total, np.nan)
     prediction, observed = moment / safe, np.clip(events / safe, 0.0, 1.0)
     effective = np.nan_to_num(safe**2 / np.maximum(squares, 1e-300)) / design_effect
-    variance = spread / safe**2 * design_effect
+    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0) if z is None else z
     return Clumps(
         prediction,
         observed,
         effective,
         *wilson(observed, effective, confidence),
-        *beta_quantiles(prediction, variance, confidence),
+        *beta_quantiles(prediction, spread / safe**2 * design_effect, z),
     )

@@ -42,8 +42,7 @@ from calibrant.plotting.frame import Frame, legend_of, probability_frame, probab
 from calibrant.plotting.neighborhoods import (
     Clumps,
     Curve,
-    clumps_outside,
-    curve_of,
+    neighborhoods,
     runs,
 )
 from calibrant.plotting.verdict import Verdict, number_text, verdict_of
@@ -52,8 +51,6 @@ Floats = NDArray[np.float64]
 
 NODES_OF_LONG_SCALES = 1 << 20
 """Scales other than the probabilities are long, and rows use a small part."""
-INVERTED = -4.0
-"""Standard errors of a correlation below which predictions are called inverted."""
 NARROWEST = 1e-5
 """Bandwidth below which nothing is told apart, in units of the scale's length; SmoothECE may be 0."""
 
@@ -145,6 +142,11 @@ class ReliabilityDiagram(Diagram):
         """The rows, as distinct predictions."""
         return Points.of(self.sketch)
 
+    @property
+    def weight(self) -> Floats:
+        """Weight of the rows at each distinct prediction."""
+        return np.asarray(self.rows.mass.sum(axis=1))
+
     @cached_property
     def assessment(self) -> Assessment | None:
         """Interval and test of the number, computed when first asked for.
@@ -168,23 +170,9 @@ class ReliabilityDiagram(Diagram):
             return Verdict(few, few.lower(), not few)
         low, high = self.limits
         found = verdict_of(self.assessment, self.curve, high - low)
-        if found.clear and self._correlation_z() < INVERTED:
+        if found.clear and self.assessment.direction.backwards:
             return Verdict("Inverted: events fall as predictions rise", "inverted", True)
         return found
-
-    def _correlation_z(self) -> float:
-        """Correlation of predictions and outcomes, in standard errors of none."""
-        weight = _weight(self.rows)
-        p = self.rows.p - np.average(self.rows.p, weights=weight)
-        events = self.rows.mass[:, 1] - self.rows.base_rate * weight
-        rate = self.rows.base_rate
-        spread = np.average(p * p, weights=weight) * rate * (1.0 - rate)
-        effective = (
-            weight.sum()
-            if self.rows.squared is None
-            else weight.sum() ** 2 / self.rows.squared.sum()
-        )
-        return float(p @ events / weight.sum() * np.sqrt(effective / max(spread, 1e-300)))
 
     @property
     def label(self) -> str:
@@ -230,7 +218,7 @@ class ReliabilityDiagram(Diagram):
         error = np.nan_to_num(np.abs(curve.observed - curve.prediction)) * curve.weight
         return probability_limits(
             self.rows.p,
-            _weight(self.rows),
+            self.weight,
             np.concatenate([curve.prediction, of.prediction, of.prediction]),
             np.concatenate([shown, of.low, of.high]),
             np.concatenate([error, np.zeros(2 * of.rows.size)]),
@@ -238,11 +226,17 @@ class ReliabilityDiagram(Diagram):
 
     def in_one_style(self) -> ReliabilityDiagram:
         """The diagram with points only, where there would be pieces of a curve, or a curve and points."""
-        curve = self.curve
-        if len(runs(curve.drawn)) + (self.points.rows.size > 0) < 2 or self.bandwidth is not None:
+        pieces = len(runs(self.curve.drawn)) + (self.points.rows.size > 0)
+        if pieces < 2 or self.bandwidth is not None:
             return self
-        bare = replace(curve, drawn=np.zeros_like(curve.drawn))
-        every = clumps_outside(self.rows, bare, self.confidence, self.design_effect)
+        bare, every = neighborhoods(
+            self.rows,
+            self.smooth_ece.bandwidth,
+            widen=True,
+            confidence=self.confidence,
+            design_effect=self.design_effect,
+            line=False,
+        )
         return replace(self, curve=bare, points=every)
 
     def frame(self) -> Frame:
@@ -264,26 +258,26 @@ class ReliabilityDiagram(Diagram):
         of, some = self.points, drawn_points(self.curve.drawn)
         continuous = some.size > 0
         values = {name: at_points(column, some) for name, column in self.columns().items()}
-        x = values["prediction"]
+        x, (bottom, top) = values["prediction"], self.limits
         if not style.beside_others:
-            grey, span = style.of_reference, self.limits[1] - self.limits[0]
+            grey, span = style.of_reference, top - bottom
             shades = []
             if self.bands and continuous:
-                low, high = values["consistency_low"], values["consistency_high"]
-                shades.append(band(ax, x, low, high, **grey))
+                ends = (values["consistency_low"], values["consistency_high"])
+                shades.append(band(ax, x, *np.clip(ends, bottom, top), **grey))
             if self.bands and of.prediction.size:
-                low, high = of.consistency_low, of.consistency_high
-                shades.append(bars(ax, of.prediction, low, high, 0.03 * span, **grey))
+                ends = np.clip((of.consistency_low, of.consistency_high), bottom, top)
+                shades.append(bars(ax, of.prediction, *ends, 0.04 * span, **grey))
             if shades:
                 drawn["consistency_band"] = shades
             rate = self.rows.base_rate if self.attributes else None
-            rows = (self.rows.p, _weight(self.rows))
+            rows = (self.rows.p, self.weight)
             drawn |= reference(ax, style, rows, self.limits, rate)
         look = style.of_point
         if continuous:
             if self.bands:
-                shade = band(ax, x, values["low"], values["high"], **style.of_band)
-                drawn["confidence_band"] = [shade]
+                ends = np.clip((values["low"], values["high"]), bottom, top)
+                drawn["confidence_band"] = [band(ax, x, *ends, **style.of_band)]
             density = at_points(self.curve.density, some)
             share = density / np.nanmax(density)
             curve = weighted_line(ax, x, values["observed"], share, **style.of_line())
@@ -301,11 +295,8 @@ def legend_of_several(diagrams: Sequence[ReliabilityDiagram]) -> dict[str, str]:
     line = any(one.curve.drawn.any() for one in diagrams)
     dots = any(one.points.rows.size for one in diagrams)
     evidence = " and ".join(["band"] * line + ["intervals"] * dots)
-    return legend_of("curve+confidence_band+points", diagrams[0].confidence, evidence)
-
-
-def _weight(rows: Points) -> Floats:
-    return np.asarray(rows.mass.sum(axis=1))
+    keys = "curve+confidence_band+points"
+    return legend_of(keys, diagrams[0].confidence, evidence, kind="simultaneous")
 
 
 class DiagramOptions(ReadingOptions, total=False):
@@ -407,7 +398,7 @@ def reliability_diagram(
     number = smooth_ece_result(sketch, bandwidth=own)
     rows = Points.of(sketch)
     narrowest = max(number.bandwidth, NARROWEST * float(sketch.scale.length))
-    curve = curve_of(
+    curve, clumps = neighborhoods(
         rows,
         narrowest,
         widen=bandwidth is None,
@@ -416,7 +407,7 @@ def reliability_diagram(
     )
     return ReliabilityDiagram(
         curve=curve,
-        points=clumps_outside(rows, curve, confidence, design_effect),
+        points=clumps,
         smooth_ece=number,
         confidence=float(confidence),
         bandwidth=own,

@@ -29,8 +29,6 @@ SLIGHT, SLIGHT_SHARE = 0.01, 0.1
 """Upper ends of intervals, as they are and as a share of the rarer outcome, of errors that hardly matter."""
 STRONG = 0.01
 """P-value above which a rejection is weak evidence."""
-SEEN = 0.02
-"""Distance of a curve from its consistency band that can be seen, as a share of the axis."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,8 @@ class Verdict:
 def verdict_of(assessment: Assessment, curve: Curve | None = None, axis: float = 1.0) -> Verdict:
     """Direction and size of the error where calibration was rejected, and otherwise how large it may be.
 
-    Errors to both sides are named by the ranges where a curve that is drawn, on an axis of this length, can
-    be seen outside its consistency band.
+    Errors to both sides are named by the ranges where a curve that is drawn, on an axis of this length, is
+    outside its consistency band.
 
     Examples
     --------
@@ -119,36 +117,28 @@ def _one_side(assessment: Assessment) -> tuple[str, str] | None:
     if bias == 0.0 or not (one_sided or (rare and assessment.direction.label != NO_DIRECTION)):
         return None
     if rare:
-        ratio = rate / predicted
-        if 1.0 / NOTABLE < ratio < NOTABLE:
+        ratio = max(rate / predicted, predicted / rate)
+        if ratio < NOTABLE:
             return None
         times = f"{ratio:.0f}" if ratio >= 10.0 else f"{ratio:.2g}"
-        return (
-            f"Events are {times} times as frequent as predicted",
-            f"events {times} × predicted",
-        )
-    side = _side(bias)
+        side = f"{times} times too {'high' if bias > 0.0 else 'low'}"
+    else:
+        side = _side(bias)
     return f"Predictions are {side} on average", side
 
 
 def _ranges(regions: Sequence[Region]) -> tuple[str, str]:
-    """The range that holds most of the error, and the largest to the other side."""
+    """The range that holds most of the error."""
     if not regions:
         return MISCALIBRATED.capitalize(), MISCALIBRATED
     first = regions[0]
-    other = next((region for region in regions if region.gap * first.gap < 0.0), None)
-    if other is None:
-        side, ends = _side(first.gap), first.ends
-        where = "from" if " to " in ends else "of"
-        return f"Predictions {where} {ends} are {side}", f"{side} at {ends}"
-    text = ", ".join(
-        f"too {'high' if one.gap > 0.0 else 'low'} at {one.ends}" for one in (first, other)
-    )
+    both = any(region.gap * first.gap < 0.0 for region in regions)
+    text = f"{'mostly ' if both else ''}{_side(first.gap)} at {first.ends}"
     return f"Predictions {text}", text
 
 
 def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
-    """The two longest ranges where the curve is seen outside its band, to a tenth of the axis."""
+    """The two longest ranges where the curve is outside its band, to a tenth of the axis."""
     places = int(1.0 - np.floor(np.log10(axis)))
     step = 10.0**-places
     drawn = curve.drawn
@@ -166,7 +156,7 @@ def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
         for run in runs(outside):
             low, high = x[run.start], x[run.stop - 1]
             ends = [f"{end:.{places}f}" for end in (low, high)]
-            if beyond[run].max() < SEEN * axis or ends[0] == ends[1]:
+            if ends[0] == ends[1]:
                 continue
             first, last = low - x[0] < 0.5 * step, x[-1] - high < 0.5 * step
             where = f"from {ends[0]} to {ends[1]}"
