@@ -25,6 +25,7 @@ WHOLE = (
     "measures",
     "coverage",
     "coverage.profiles",
+    "bands",
     "certify",
     "groups",
     "speed",
@@ -38,6 +39,7 @@ REDUCED = (
     "peers",
     "measures",
     "coverage",
+    "bands",
     "certify",
     "groups",
     "speed",
@@ -45,7 +47,7 @@ REDUCED = (
     "repair",
 )
 
-ORDER = ("paper", "peers", "measures", "coverage", "profiles", "certify", "groups", "speed", "scans",
+ORDER = ("paper", "peers", "measures", "coverage", "profiles", "bands", "certify", "groups", "speed", "scans",
          "repair", "maps", "group-maps")  # fmt: skip
 """Pages on the front page."""
 

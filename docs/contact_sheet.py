@@ -1,4 +1,4 @@
-"""The default picture of 25 samples, on one page: real models, small and large samples, odd predictions.
+"""The default picture of 28 samples, on one page: real models, small and large samples, odd predictions.
 
 python docs/contact_sheet.py             # writes docs/images/contact-sheet.png
 python docs/contact_sheet.py --to DIR    # and each picture as a file of its own

@@ -592,8 +592,8 @@ def test_titles_name_the_ranges_where_the_curve_leaves_its_band(off, sentence: s
 @pytest.mark.parametrize(
     ("regions", "words"),
     [
-        ([(0.1, 0.3, 0.05), (0.6, 0.8, -0.02)], "mostly too high by 0.05 at 0.10 to 0.30"),
-        ([(0.1, 0.3, -0.05), (0.1, 0.3, -0.05)], "too low by 0.05 at 0.10 to 0.30"),
+        ([(0.1, 0.3, 0.05), (0.6, 0.8, -0.02)], "mostly too high by 0.05 from 0.10 to 0.30"),
+        ([(0.1, 0.3, -0.05), (0.1, 0.3, -0.05)], "too low by 0.05 from 0.10 to 0.30"),
         ([], "miscalibrated"),
     ],
 )  # fmt: skip

@@ -205,7 +205,7 @@ def histogram(
     bottom, top = low + strip[0] * span, low + strip[1] * span
     share = counts / max(float(counts.max(initial=0.0)), 1e-300)
     rug = (counts > 0) & (share < LOWEST_BAR)
-    look = {"color": color or theme.histogram, "zorder": 1}
+    look = {"color": color or theme.histogram, "alpha": 0.7 if color else None, "zorder": 1}
     heights = bottom + (top - bottom) * np.where(rug, 0.0, share)
     drawn = [ax.stairs(heights, edges, baseline=bottom, fill=True, linewidth=0, **look)]
     if rug.any():

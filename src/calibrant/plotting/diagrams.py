@@ -33,7 +33,7 @@ from calibrant.plotting.diagram import (
     split_look,
 )
 from calibrant.plotting.forest import forest_plot
-from calibrant.plotting.frame import PREDICTED, Frame, framed, lay_out, write_legend
+from calibrant.plotting.frame import DISTRIBUTION, PREDICTED, Frame, framed, lay_out, write_legend
 from calibrant.plotting.reliability import (
     DiagramOptions,
     ReliabilityDiagram,
@@ -218,7 +218,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
             if assessed and cast(ReliabilityDiagram, of[names[0]]).bands and legend:
                 legend |= legend_of_several([cast(ReliabilityDiagram, of[name]) for name in names])
             if assessed and legend:
-                legend["histogram"] += f" (n = {self._rows()})"
+                legend["histogram"] = f"{DISTRIBUTION} (n = {self._rows()})"
             if self._noun:
                 legend = {k: v.replace("This model", "This class") for k, v in legend.items()}
             settings = {

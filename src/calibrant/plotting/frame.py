@@ -49,6 +49,7 @@ FRAMES = ("title", "subtitle", "xlabel", "ylabel", "xlim", "ylim", "legend")
 UNIT = (-0.02, 1.02)
 """Limits of probabilities."""
 PREDICTED, OBSERVED = "Predicted probability", "Observed frequency"
+DISTRIBUTION = "Distribution of predictions"
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ def probability_frame(
         "ylabel": OBSERVED,
         "xlim": (low - 0.02 * span, high + 0.02 * span),
         "ylim": (low + (STRIP[0] - 0.01) * span, high + 0.02 * span),
-        "legend": {**legend, "histogram": "Distribution of predictions"},
+        "legend": {**legend, "histogram": legend.get("histogram", DISTRIBUTION)},
         "square": True,
     }
     return Frame(**{**settings, **fields})
@@ -273,7 +274,7 @@ def lay_out(
     above = ABOVE + LINE * max(len(lines) for lines in texts)
     width = columns * (left + side + RIGHT) + extra if width is None else width
     room = max(int((width - 2.0 * MARGIN - KEY) / (0.93 * CHARACTER * SMALL)), 12)
-    wrapped = {key: "\n".join(wrap(text, room)) for key, text in legend.items()}
+    wrapped = {key: "\n".join(_wrapped(text, room)) for key, text in legend.items()}
     lines_below = [*wrapped.values(), legend_title] if legend and legend_title else wrapped.values()
     below = LINE * sum(text.count("\n") + 1 for text in lines_below) + 0.1 * bool(legend)
     head = 0.32 if title else 0.0
@@ -342,12 +343,20 @@ def _lines(frame: Frame, name: str, inches: float) -> list[tuple[str, str, bool]
     room = max(int((inches + RIGHT - MARGIN) / (1.04 * CHARACTER * FONT)), 12)
     small = int(1.04 * room * FONT / SMALL)
     if name:
-        lines = [(line, "bold", False) for line in wrap(name, room)]
-        lines += [(line, "normal", True) for line in wrap(frame.title, small)]
+        lines = [(line, "bold", False) for line in _wrapped(name, room)]
+        lines += [(line, "normal", True) for line in _wrapped(frame.title, small)]
     else:
-        titles = [line for part in frame.title.splitlines() for line in wrap(part, room)]
-        lines = [(line, "bold", frame.muted) for line in titles]
-    return lines + [(line, "normal", True) for line in wrap(frame.subtitle, int(1.1 * small))]
+        lines = [(line, "bold", frame.muted) for line in _wrapped(frame.title, room)]
+    subtitle = _wrapped(frame.subtitle, int(1.1 * small))
+    return lines + [(line, "normal", True) for line in subtitle]
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    """Lines of at most so many characters, not broken at an equals sign."""
+    lines = [
+        line for part in text.splitlines() for line in wrap(part.replace(" = ", "\0=\0"), room)
+    ]
+    return [line.replace("\0", " ") for line in lines]
 
 
 def _inches(figsize: Any) -> Any:

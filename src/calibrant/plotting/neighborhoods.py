@@ -75,6 +75,8 @@ class Curve:
         Length of the axis that predictions use: 1 unless nearly all are close to 0 or to 1.
     widened : float
         Share of the rows whose bandwidth is wider than SmoothECE's.
+    left_out : float
+        Share of the rows that are in no neighbourhood of the line and in no group.
     area : float
         Area between curve and diagonal, weighted by the share of rows: SmoothECE where nothing was widened.
     """
@@ -93,6 +95,7 @@ class Curve:
     drawn: Bools
     span: float
     widened: float
+    left_out: float
     area: float
 
 
@@ -230,7 +233,13 @@ def neighborhoods(
     rows, scatter = columns.pop("effective_rows"), columns.pop("variance")
     along, up, spread = (columns.pop(name) for name in ("along", "up", "spread"))
     prediction, observed = columns.pop("prediction"), columns.pop("observed")
-    place = _groups(points, columns["position"], prediction + along, drawn, span, design_effect)
+    at = np.searchsorted(columns["position"], points.p).clip(1, drawn.size - 1)
+    bare = ~(drawn[at] | drawn[at - 1])
+    mass, reached = points.mass.sum(axis=1), prediction + along
+    for run in runs(drawn):
+        covered = (points.p >= reached[run.start]) & (points.p <= reached[run.stop - 1])
+        bare &= ~covered
+    place = _groups(points, bare, drawn.any(), span, design_effect)
     groups = int(place.max(initial=-1)) + 1
     z = simultaneous_quantile(confidence, len(runs(drawn)) + groups, float(turn))
     below, above = beta_quantiles(prediction, scatter, z)
@@ -247,6 +256,7 @@ def neighborhoods(
         drawn=drawn,
         span=span,
         widened=float(cells.weight[widths > 1.001 * bandwidth].sum() / weight),
+        left_out=float(mass[bare & (place < 0)].sum() / mass.sum()),
         area=_area((moment - events) / weight, t),
     )
     return curve, rates(points, place, groups, confidence, design_effect, z)
@@ -543,22 +553,13 @@ def _by_value(points: Points) -> NDArray[np.int64] | None:
 
 
 def _groups(
-    points: Points,
-    position: Floats,
-    prediction: Floats,
-    drawn: Bools,
-    span: float,
-    design_effect: float,
+    points: Points, bare: Bools, beside_line: bool, span: float, design_effect: float
 ) -> NDArray[np.int64]:
     """Group of each row where no curve is drawn, no wider than a wide neighbourhood; -1 elsewhere.
 
     Of a predictor that emits few values, each value is a group; samples too small for a curve make
     up to five.
     """
-    at = np.searchsorted(position, points.p).clip(1, position.size - 1)
-    bare = ~(drawn[at] | drawn[at - 1])
-    for run in runs(drawn):
-        bare &= (points.p < prediction[run.start]) | (points.p > prediction[run.stop - 1])
     key, fewest = _by_value(points), 0.0
     rows = points.mass.sum(axis=1) * points.n / points.mass.sum()
     if key is None and points.n < EFFECTIVE_ROWS * design_effect:
@@ -566,7 +567,7 @@ def _groups(
         key = (passed * np.clip(points.n // ROWS_EACH, 1, 5)).astype(np.int64)
     if key is None:
         # Beside a line, half of the rows that it needs; where there are only points, fewer.
-        fewest = 0.5 * FEWEST_ROWS if drawn.any() else 5.0
+        fewest = 0.5 * FEWEST_ROWS if beside_line else 5.0
         wide, p, index = WIDEST * span, points.p[bare], np.flatnonzero(bare)
         passed = np.append(0.0, np.cumsum(rows[bare]))
         apart = np.flatnonzero((np.diff(p) > wide) | (np.diff(index) > 1)) + 1

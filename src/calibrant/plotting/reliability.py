@@ -38,7 +38,13 @@ from calibrant.plotting.artists import (
     weighted_line,
 )
 from calibrant.plotting.diagram import Diagram, Style, reference
-from calibrant.plotting.frame import Frame, legend_of, probability_frame, probability_limits
+from calibrant.plotting.frame import (
+    DISTRIBUTION,
+    Frame,
+    legend_of,
+    probability_frame,
+    probability_limits,
+)
 from calibrant.plotting.neighborhoods import (
     Clumps,
     Curve,
@@ -76,7 +82,7 @@ class ReliabilityDiagram(Diagram):
         Share of the rows that are drawn wider than SmoothECE's bandwidth. Where it is 0, the area between
         curve and diagonal, weighted by the share of rows, is SmoothECE; `area` has it in any case.
     confidence : float
-        Of both bands, at each point.
+        Of the confidence band at each point, and of the consistency band on the whole.
     bandwidth : float or None
         The one that was asked for; None where it varies.
     sketch : Sketch
@@ -86,8 +92,11 @@ class ReliabilityDiagram(Diagram):
 
     Notes
     -----
-    The confidence band holds the population's curve, smoothed as this one is; what smoothing bends, it
-    bends in both. Both bands are for each point, not for the whole curve at once.
+    The confidence band is pointwise: at each prediction it holds the population's curve, smoothed as this one
+    is; what smoothing bends, it bends in both. The consistency band is simultaneous: all of the curve and of
+    the points of a calibrated sample stay inside. Its level is that of the largest normal deviation along the
+    curve (Sun and Loader, *Simultaneous confidence bands for linear regression and smoothing*, 1994). At the
+    ends of the rows the curve is a local line, so that it reaches them.
 
     Examples
     --------
@@ -207,6 +216,7 @@ class ReliabilityDiagram(Diagram):
             "interval": None if self.assessment is None else self.assessment.interval,
             "verdict": self.verdict.sentence,
             "drawn_wider": self.widened,
+            "left_out": self.curve.left_out,
             "points": vars(self.points),
         }
 
@@ -244,6 +254,9 @@ class ReliabilityDiagram(Diagram):
         legend = {"curve": "This model", "diagonal": "Perfect calibration"}
         if self.bands:
             legend = legend_of_several([self])
+        if left_out := round(self.curve.left_out * self.n):
+            kind = "curve" if self.curve.drawn.any() else "point"
+            legend["histogram"] = f"{DISTRIBUTION}; {left_out:,} rows without a {kind}"
         return probability_frame(
             self.limits,
             legend,

@@ -133,8 +133,21 @@ def _ranges(regions: Sequence[Region]) -> tuple[str, str]:
         return MISCALIBRATED.capitalize(), MISCALIBRATED
     first = regions[0]
     both = any(region.gap * first.gap < 0.0 for region in regions)
-    text = f"{'mostly ' if both else ''}{_side(first.gap)} at {first.ends}"
+    size = min(first.high - first.low or first.low, 1.0 - first.low) or 1.0
+    where = _where(first.low, first.high, decimal_places(size))
+    text = f"{'mostly ' if both else ''}{_side(first.gap)} {where}"
     return f"Predictions {text}", text
+
+
+def _where(low: float, high: float, places: int, axis: tuple[float, float] = (0.0, 1.0)) -> str:
+    """A range on an axis, to so many decimal places."""
+    below, above = (f"{end:.{places}f}" for end in (low, high))
+    near = 0.5 * 10.0**-places
+    if low - axis[0] < near and axis[1] - high < near:
+        return "everywhere"
+    if low - axis[0] < near or axis[1] - high < near:
+        return f"below {above}" if low - axis[0] < near else f"above {below}"
+    return f"from {below} to {above}" if below != above else f"at {below}"
 
 
 def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
@@ -155,14 +168,9 @@ def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
                 outside[before.stop : after.start] = True
         for run in runs(outside):
             low, high = x[run.start], x[run.stop - 1]
-            ends = [f"{end:.{places}f}" for end in (low, high)]
-            if ends[0] == ends[1]:
-                continue
-            first, last = low - x[0] < 0.5 * step, x[-1] - high < 0.5 * step
-            where = f"from {ends[0]} to {ends[1]}"
-            if first or last:
-                where = f"below {ends[1]}" if first else f"above {ends[0]}"
-            found.append((high - low, side, "everywhere" if first and last else where))
+            if f"{low:.{places}f}" != f"{high:.{places}f}":
+                where = _where(low, high, places, (x[0], x[-1]))
+                found.append((high - low, side, where))
     found = sorted(found, reverse=True)[:2]
     if not found or (direction.startswith("predictions") and not direction.endswith(found[0][1])):
         return None
