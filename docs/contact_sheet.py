@@ -140,9 +140,9 @@ def several() -> dict[str, Callable[[], Diagrams]]:
     return {
         "2 models": lambda: models(2),
         "4 models": lambda: models(4),
+        "before and after": repaired,
         "8 models": lambda: models(8),
         "ten digits": digits,
-        "before and after": repaired,
     }
 
 
@@ -201,7 +201,7 @@ def main() -> None:
             (asked.to / f"{name.replace(', ', '-').replace(' ', '-')}.png").write_bytes(png)
     from PIL import Image
 
-    Image.fromarray(sheet(found)).quantize(256, method=Image.Quantize.MAXCOVERAGE).save(
+    Image.fromarray(sheet(found)).quantize(256, method=Image.Quantize.FASTOCTREE).save(
         SHEET, optimize=True
     )
     print(SHEET)

@@ -327,7 +327,7 @@ def simultaneous_quantile(confidence: float, pieces: int, turn: float) -> float:
     Examples
     --------
     >>> round(simultaneous_quantile(0.95, 1, 0.0), 3), round(simultaneous_quantile(0.95, 1, 6.0), 3)
-    (1.96, 2.752)
+    (1.96, 2.746)
     """
     from scipy.optimize import brentq
     from scipy.special import ndtr
