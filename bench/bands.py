@@ -22,7 +22,7 @@ from calibrant.plotting.neighborhoods import neighborhoods
 Floats = NDArray[np.float64]
 Shape = Callable[[np.random.Generator, int], Floats]
 
-SAMPLES, REDUCED_SAMPLES = 400, 2
+SAMPLES, REDUCED_SAMPLES = 200, 2
 SHAPES: dict[str, Shape] = {
     "uniform": lambda rng, n: rng.random(n),
     "around ½: beta(5, 5)": lambda rng, n: rng.beta(5, 5, n),

@@ -520,18 +520,21 @@ def test_findings_of_classes_are_corrected_for_their_number() -> None:
     assert alone > 0
     assert texts[0] == "0 of 26 classes miscalibrated; the worst in detail"
     assert len(plots) == 2
-    assert texts[1].startswith("class ")
-    assert [t.get_text() for t in plots["forest"].ax.get_yticklabels()][-1] == texts[1]
+    assert texts[1] == "all classes"
+    assert texts[2].startswith("class ")
+    assert [t.get_text() for t in plots["forest"].ax.get_yticklabels()][-1] == texts[2]
 
 
-def test_small_panels_have_points_where_a_curve_is_in_pieces() -> None:
+def test_pieces_of_a_curve_beside_points_are_points() -> None:
     rng = np.random.default_rng(0)
-    p = rng.normal(np.repeat([0.3, 0.8], 500), 0.05).clip(0.01, 0.99)
-    alone = cal.reliability_diagram(rng.random(p.size) < p, p)
-    models = cal.plotting.Diagrams(dict.fromkeys("abcd", alone)).plot(layout="grid")
-    assert "curve" in alone.plot().artists
-    assert all({"points", "curve"} & set(plot.artists) == {"points"} for plot in models.values())
-    assert texts_of(models["a"].figure)[0] == "0 of 4 miscalibrated, largest error first"
+    p = np.concatenate(
+        [rng.uniform(0, 0.25, 800), rng.uniform(0.45, 0.55, 15), rng.uniform(0.75, 1, 800)]
+    )
+    y = rng.random(p.size) < p
+    assert set(cal.reliability_diagram(y, p).plot(axes()).artists) >= {"points", "histogram"}
+    assert not cal.reliability_diagram(y, p).curve.drawn.any()
+    ends = np.abs(p - 0.5) > 0.2
+    assert "points" not in cal.reliability_diagram(y[ends], p[ends]).plot(axes()).artists
 
 
 def test_one_kind_of_finding_is_said_once(dense) -> None:

@@ -212,10 +212,6 @@ class Diagram(Picture, Record):
         """The number without its name, to stand beside others."""
         return self.label
 
-    def in_one_style(self) -> Diagram:
-        """The diagram for a small panel, where a curve in pieces would be hard to read."""
-        return self
-
     @abstractmethod
     def frame(self) -> Frame:
         """Title, labels, limits and legend of a picture of its own."""

@@ -45,8 +45,7 @@ from calibrant.plotting.themes import LIGHT, Theme, as_theme
 MOST_OVERLAID = 4
 """Curves that can be told apart on one pair of axes."""
 MOST_MULTIPLES = 9
-"""Small multiples that fit a page; of more, the worst are shown beside the forest plot of all."""
-WORST = 1
+"""Small multiples that fit a page; of more, the worst is shown beside the forest plot of all."""
 ONE_ROW = 3
 """Small multiples that stand side by side; of more, as many as there are rows of them."""
 RELIABILITY = ReliabilityDiagram.kind
@@ -187,7 +186,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         colors, look = _colors(self, look)
         style, asked = split_look(look, new=True)
         chosen = as_theme(theme)
-        of, names, beside, heading = self._judged, list(self), {}, ""
+        of, names, heading = dict(self._judged), list(self), ""
         if layout == "overlay":
             frame = framed(self._common_frame(), asked)
             frames = [frame]
@@ -208,10 +207,9 @@ class Diagrams(Picture, Mapping[str, Diagram]):
                 forest = forest_plot({self._heading(name): of[name].assessment for name in names})
                 noun, order = "classes " if self._noun else "", ", largest error first"
                 if layout == "forest":
-                    beside, names, columns = {"forest": forest}, names[:WORST], 1
+                    names, columns = names[:1], 2
                     order = "; the worst in detail"
                 asked.setdefault("title", forest.label.replace("mis", f"{noun}mis") + order)
-            of = {name: one.in_one_style() for name, one in of.items()}
             title = asked.pop("title", "")
             frames = [framed(_small_frame(of[name]), asked) for name in names]
             legend = dict(frames[0].legend)
@@ -221,25 +219,29 @@ class Diagrams(Picture, Mapping[str, Diagram]):
                 legend["histogram"] = f"{DISTRIBUTION} (n = {self._rows()})"
             if self._noun:
                 legend = {k: v.replace("This model", "This class") for k, v in legend.items()}
+            headings = [display_name(self._heading(name)) for name in names]
+            if layout == "forest":
+                label = "SmoothECE, with interval (grey: by chance)"
+                frames = [replace(forest.frame(), title="", xlabel=label), *frames]
+                headings = [f"all {noun}".strip(), *headings]
+                names, of = ["forest", *names], {"forest": forest, **of}
             settings = {
-                "names": [display_name(self._heading(name)) for name in names],
+                "names": headings,
                 "columns": min(columns, len(names)),
                 "title": display_name(title, 120),
             }
         if asked.get("legend") is False:
             legend = {}
-        label = "SmoothECE, with interval (grey: by chance)"
         arranged = lay_out(
             frames,
             chosen,
             **settings,
             legend=legend,
             legend_title=heading,
-            beside=replace(forest.frame(), title="", xlabel=label) if beside else None,
             figsize=figsize,
             pyplot=pyplot,
         )
-        every: dict[str, Diagram] = {**{name: of[name] for name in names}, **beside}
+        every = {name: of[name] for name in names}
         overlaid = layout == "overlay" and len(self) > 1
         members = []
         for k, (name, diagram) in enumerate(every.items()):

@@ -228,7 +228,6 @@ def lay_out(
     legend: Mapping[str, str] = MappingProxyType({}),
     legend_title: str = "",
     title: str = "",
-    beside: Frame | None = None,
     figsize: tuple[float, float | None] | None = None,
     pyplot: bool = False,
 ) -> Layout:
@@ -248,8 +247,6 @@ def lay_out(
         Texts of the legend, below everything.
     title : str
         Above everything.
-    beside : Frame, optional
-        At the left of all others, as tall as they are; of named lines.
     figsize : pair, optional
         Inches; the height may be None.
     pyplot : bool
@@ -262,23 +259,22 @@ def lay_out(
     if first.square:
         longest = max(len(f"{tick:g}") for one in frames for tick in _ticks(one))
         left += CHARACTER * SMALL * max(longest - 3, 0)
-    extra = 0.0 if beside is None else LEFT + _names_width([beside]) + PANEL + RIGHT
-    side = SMALL_PANEL if several else PANEL
+    side = SMALL_PANEL if several and not first.names else PANEL
     width, height = (None, None) if figsize is None else _inches(figsize)
     if width is not None:
-        side = max((width - extra) / columns - left - RIGHT, 0.4)
+        side = max(width / columns - left - RIGHT, 0.4)
     texts = [
         _lines(frame, name, left + side)
         for frame, name in zip(frames, names or [""] * len(frames), strict=True)
     ]
     above = ABOVE + LINE * max(len(lines) for lines in texts)
-    width = columns * (left + side + RIGHT) + extra if width is None else width
+    width = columns * (left + side + RIGHT) if width is None else width
     room = max(int((width - 2.0 * MARGIN - KEY) / (0.93 * CHARACTER * SMALL)), 12)
     wrapped = {key: "\n".join(_wrapped(text, room)) for key, text in legend.items()}
     lines_below = [*wrapped.values(), legend_title] if legend and legend_title else wrapped.values()
     below = LINE * sum(text.count("\n") + 1 for text in lines_below) + 0.1 * bool(legend)
     head = 0.32 if title else 0.0
-    tall = NAME * len(first.names) + 0.1 if first.names else side * first.aspect
+    tall = max(NAME * len(one.names) + 0.1 if one.names else side * one.aspect for one in frames)
     # Labels that are the same everywhere stand at the edge of the grid.
     same = several and all(
         (one.xlabel, one.ylabel) == (first.xlabel, first.ylabel) for one in frames
@@ -290,16 +286,10 @@ def lay_out(
         if first.square:
             side = min(side, tall / first.aspect)
             tall = side * first.aspect
-    if height is None:
-        named = 0 if beside is None else NAME * len(beside.names)
-        height = max(around + rows * (above + tall), head + LINE + named + BELOW + below)
+    else:
+        height = around + rows * (above + tall)
     figure = _new_figure((width, height), theme, pyplot)
     layout = Layout(figure, [], wrapped, legend_title, (MARGIN / width, below / height))
-
-    def add(frame: Frame, x: float, y: float, wide: float, tall: float) -> None:
-        ax = figure.add_axes((x / width, y / height, wide / width, tall / height))
-        _dress(ax, frame, theme)
-        layout.panels.append((ax, frame))
 
     def write_line(x: float, y: float, text: str, size: float, color: str, weight: str) -> None:
         line = figure.text(
@@ -311,24 +301,20 @@ def lay_out(
         write_line(MARGIN, height - 0.27, title, FONT + 1.0, theme.ink, "bold")
     for k, (frame, lines) in enumerate(zip(frames, texts, strict=True)):
         row, column = divmod(k, columns)
-        x = extra + column * (left + side + RIGHT)
+        x = column * (left + side + RIGHT)
         top = height - head - row * (above + tall + between) - above
         if same and column:
             frame = replace(frame, ylabel="")
         if same and k + columns < len(frames):
             frame = replace(frame, xlabel="")
         own = min(tall, side * frame.aspect) if frame.square else tall
-        add(frame, x + left, top - own, side, own)
+        box = ((x + left) / width, (top - own) / height, side / width, own / height)
+        layout.panels.append((figure.add_axes(box), frame))
+        _dress(layout.panels[-1][0], frame, theme)
         for depth, (text, weight, muted) in enumerate(lines):
             y = top + above - 0.1 - LINE * (depth + 0.8)
             size = FONT if weight == "bold" else SMALL
             write_line(x + MARGIN, y, text, size, theme.muted if muted else theme.ink, weight)
-    if beside is not None:
-        low = below + BELOW
-        tall = height - head - low - ABOVE - LINE
-        add(beside, extra - PANEL - RIGHT, low, PANEL, tall)
-        y = height - head - 0.1 - 0.8 * LINE
-        write_line(MARGIN, y, beside.title, FONT, theme.ink, "bold")
     return layout
 
 

@@ -140,7 +140,6 @@ def neighborhoods(
     widen: bool,
     confidence: float,
     design_effect: float = 1.0,
-    line: bool = True,
 ) -> tuple[Curve, Clumps]:
     """Means of prediction and outcome in kernel neighbourhoods, and in groups of rows that are in none.
 
@@ -157,8 +156,6 @@ def neighborhoods(
         Of the confidence band at each point, and of the consistency band at all points together.
     design_effect : float
         Variance of a mean of rows, relative to that of independent ones; effective rows are divided by it.
-    line : bool
-        False for groups only.
     """
     cells, length, reflected = _cells_of(points, bandwidth)
     ends = length if reflected else None
@@ -195,7 +192,7 @@ def neighborhoods(
         "up": np.zeros(t.size),
         "spread": np.ones(t.size),
     }
-    drawn = known & line
+    drawn = known
     prediction = columns["prediction"]
     if widen:
         # No line through a gap between rows, nor beyond the last ones.
@@ -233,13 +230,12 @@ def neighborhoods(
     rows, scatter = columns.pop("effective_rows"), columns.pop("variance")
     along, up, spread = (columns.pop(name) for name in ("along", "up", "spread"))
     prediction, observed = columns.pop("prediction"), columns.pop("observed")
-    at = np.searchsorted(columns["position"], points.p).clip(1, drawn.size - 1)
-    bare = ~(drawn[at] | drawn[at - 1])
     mass, reached = points.mass.sum(axis=1), prediction + along
-    for run in runs(drawn):
-        covered = (points.p >= reached[run.start]) & (points.p <= reached[run.stop - 1])
-        bare &= ~covered
+    bare = _outside(points.p, columns["position"], reached, drawn)
     place = _groups(points, bare, drawn.any(), span, design_effect)
+    if widen and len(runs(drawn)) > 1 and place.max() >= 0:  # easier to read as points only
+        drawn, bare, turn = np.zeros_like(drawn), np.ones_like(bare), 0.0
+        place = _groups(points, bare, False, span, design_effect)
     groups = int(place.max(initial=-1)) + 1
     z = simultaneous_quantile(confidence, len(runs(drawn)) + groups, float(turn))
     below, above = beta_quantiles(prediction, scatter, z)
@@ -311,7 +307,7 @@ def _angle(product: Any, first: Any, second: Any) -> Floats:
     """Angle between vectors of these squared lengths; 0 where one has none."""
     length = np.sqrt(first * second)
     cosine = np.divide(product, length, out=np.ones_like(length), where=length > 0.0)
-    return np.arccos(np.clip(cosine, -1.0, 1.0))
+    return np.asarray(np.arccos(np.clip(cosine, -1.0, 1.0)))
 
 
 def simultaneous_quantile(confidence: float, pieces: int, turn: float) -> float:
@@ -550,6 +546,15 @@ def _by_value(points: Points) -> NDArray[np.int64] | None:
     key, weight = np.cumsum(first, dtype=np.int64), points.mass.sum(axis=1)
     rows = np.bincount(key, weight / weight.sum() * points.n)
     return key if count == 1 or np.median(rows) >= ROWS_EACH else None
+
+
+def _outside(p: Floats, position: Floats, reached: Floats, drawn: Bools) -> Bools:
+    """Rows that are at no neighbourhood of the line, and not between predictions that it reaches."""
+    at = np.searchsorted(position, p).clip(1, drawn.size - 1)
+    bare = ~(drawn[at] | drawn[at - 1])
+    for run in runs(drawn):
+        bare &= (p < reached[run.start]) | (p > reached[run.stop - 1])
+    return np.asarray(bare)
 
 
 def _groups(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Unpack, cast
 
@@ -49,7 +49,6 @@ from calibrant.plotting.neighborhoods import (
     Clumps,
     Curve,
     neighborhoods,
-    runs,
 )
 from calibrant.plotting.verdict import Verdict, number_text, verdict_of
 
@@ -234,21 +233,6 @@ class ReliabilityDiagram(Diagram):
             np.concatenate([error, np.zeros(2 * of.rows.size)]),
         )
 
-    def in_one_style(self) -> ReliabilityDiagram:
-        """The diagram with points only, where there would be pieces of a curve, or a curve and points."""
-        pieces = len(runs(self.curve.drawn)) + (self.points.rows.size > 0)
-        if pieces < 2 or self.bandwidth is not None:
-            return self
-        bare, every = neighborhoods(
-            self.rows,
-            self.smooth_ece.bandwidth,
-            widen=True,
-            confidence=self.confidence,
-            design_effect=self.design_effect,
-            line=False,
-        )
-        return replace(self, curve=bare, points=every)
-
     def frame(self) -> Frame:
         """Title, labels, limits and legend of a picture of its own."""
         legend = {"curve": "This model", "diagonal": "Perfect calibration"}
@@ -276,11 +260,11 @@ class ReliabilityDiagram(Diagram):
             grey, span = style.of_reference, top - bottom
             shades = []
             if self.bands and continuous:
-                ends = (values["consistency_low"], values["consistency_high"])
-                shades.append(band(ax, x, *np.clip(ends, bottom, top), **grey))
+                both = (values["consistency_low"], values["consistency_high"])
+                shades.append(band(ax, x, *np.clip(both, bottom, top), **grey))
             if self.bands and of.prediction.size:
-                ends = np.clip((of.consistency_low, of.consistency_high), bottom, top)
-                shades.append(bars(ax, of.prediction, *ends, 0.04 * span, **grey))
+                low, high = np.clip((of.consistency_low, of.consistency_high), bottom, top)
+                shades.append(bars(ax, of.prediction, low, high, 0.04 * span, **grey))
             if shades:
                 drawn["consistency_band"] = shades
             rate = self.rows.base_rate if self.attributes else None
@@ -289,8 +273,9 @@ class ReliabilityDiagram(Diagram):
         look = style.of_point
         if continuous:
             if self.bands:
-                ends = np.clip((values["low"], values["high"]), bottom, top)
-                drawn["confidence_band"] = [band(ax, x, *ends, **style.of_band)]
+                both = (values["low"], values["high"])
+                shade = band(ax, x, *np.clip(both, bottom, top), **style.of_band)
+                drawn["confidence_band"] = [shade]
             density = at_points(self.curve.density, some)
             share = density / np.nanmax(density)
             curve = weighted_line(ax, x, values["observed"], share, **style.of_line())
