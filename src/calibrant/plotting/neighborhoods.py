@@ -202,7 +202,7 @@ def neighborhoods(
 
         def enough(x: Floats, rows: Floats) -> Bools:
             """Half of the wanted rows; on short axes, the same standard error as a share of them."""
-            return rows >= 0.5 * wanted * np.maximum(1.0, 4.0 * x * (1.0 - x) / span**2)
+            return rows >= 0.5 * wanted * _error_share(x, span)
 
         with np.errstate(invalid="ignore"):
             drawn &= enough(prediction, columns["effective_rows"])
@@ -232,18 +232,18 @@ def neighborhoods(
     prediction, observed = columns.pop("prediction"), columns.pop("observed")
     mass, reached = points.mass.sum(axis=1), prediction + along
     bare = _outside(points.p, columns["position"], reached, drawn)
-    place = _groups(points, bare, drawn.any(), span, design_effect)
+    place = _groups(points, bare, drawn.any(), span, kish, design_effect)
     if widen and len(runs(drawn)) > 1 and place.max() >= 0:  # easier to read as points only
         drawn, bare, turn = np.zeros_like(drawn), np.ones_like(bare), 0.0
-        place = _groups(points, bare, False, span, design_effect)
+        place = _groups(points, bare, False, span, kish, design_effect)
     groups = int(place.max(initial=-1)) + 1
     z = simultaneous_quantile(confidence, len(runs(drawn)) + groups, float(turn))
     below, above = beta_quantiles(prediction, scatter, z)
     low, high = wilson(observed, rows, confidence)
     curve = Curve(
         **columns,
-        prediction=prediction + along,
-        observed=observed + up,
+        prediction=np.clip(prediction + along, 0.0, 1.0),
+        observed=np.clip(observed + up, 0.0, 1.0),
         effective_rows=rows / spread**2,
         low=np.clip(observed + up + spread * (low - observed), 0.0, 1.0),
         high=np.clip(observed + up + spread * (high - observed), 0.0, 1.0),
@@ -282,7 +282,7 @@ def _end(cells: _Cells, kernel: Floats, edge: float) -> tuple[Floats, float]:
     null = cells.squared * kernel**2 * f * (1.0 - f)
     first, second, third = null.sum(), null @ away, null @ away**2
     spread = np.sqrt(1.0 + (2.0 * tilt * second + tilt**2 * third) / first)
-    kept = (spread <= WIDEST_END) & (rate + up >= 0.0) & (rate + up <= 1.0)
+    kept = (spread <= WIDEST_END) & (np.abs(rate + up - 0.5) < 0.5 + 1e-9)
     last = int(np.logical_and.accumulate(kept).sum()) - 1
     angle = _angle(first + tilt[last] * second, first, first * spread[last] ** 2)
     return np.stack([along, up, spread])[:, : last + 1], float(angle)
@@ -333,6 +333,11 @@ def simultaneous_quantile(confidence: float, pieces: int, turn: float) -> float:
         return float(outside) - (1.0 - confidence)
 
     return float(brentq(excess, 0.0, 40.0)) if pieces else 0.0
+
+
+def _error_share(prediction: Floats, span: float) -> Floats:
+    """Factor of the rows that give a rate the error, as a share of its axis, of one half on [0, 1]."""
+    return np.maximum(1.0, 4.0 * prediction * (1.0 - prediction) / span**2)
 
 
 def _without_fragments(drawn: Bools, prediction: Floats, shortest: float) -> Bools:
@@ -558,7 +563,12 @@ def _outside(p: Floats, position: Floats, reached: Floats, drawn: Bools) -> Bool
 
 
 def _groups(
-    points: Points, bare: Bools, beside_line: bool, span: float, design_effect: float
+    points: Points,
+    bare: Bools,
+    beside_line: bool,
+    span: float,
+    kish: float,
+    design_effect: float,
 ) -> NDArray[np.int64]:
     """Group of each row where no curve is drawn, no wider than a wide neighbourhood; -1 elsewhere.
 
@@ -566,30 +576,33 @@ def _groups(
     up to five.
     """
     key, fewest = _by_value(points), 0.0
-    rows = points.mass.sum(axis=1) * points.n / points.mass.sum()
-    if key is None and points.n < EFFECTIVE_ROWS * design_effect:
-        passed = (np.cumsum(rows) - 0.5 * rows) / points.n
-        key = (passed * np.clip(points.n // ROWS_EACH, 1, 5)).astype(np.int64)
+    rows = points.mass.sum(axis=1) * kish / points.mass.sum()
+    if key is None and kish < EFFECTIVE_ROWS:
+        passed = (np.cumsum(rows) - 0.5 * rows) / kish
+        key = (passed * np.clip(kish // ROWS_EACH, 1, 5)).astype(np.int64)
     if key is None:
         # Beside a line, half of the rows that it needs; where there are only points, fewer.
         fewest = 0.5 * FEWEST_ROWS if beside_line else 5.0
         wide, p, index = WIDEST * span, points.p[bare], np.flatnonzero(bare)
         passed = np.append(0.0, np.cumsum(rows[bare]))
         apart = np.flatnonzero((np.diff(p) > wide) | (np.diff(index) > 1)) + 1
+        needed = np.maximum(FEWEST_ROWS, fewest * _error_share(p, span))
         edges = [0]
         while (start := edges[-1]) < p.size:
-            # As many rows as a neighbourhood should have, from half to twice its widest bandwidth.
-            full = np.searchsorted(passed, passed[start] + FEWEST_ROWS)
+            # As many rows as are needed, from half to twice the widest bandwidth.
+            full = np.flatnonzero(passed[start + 1 :] - passed[start] >= needed[start:])
             near, far = np.searchsorted(p, p[start] + wide * np.array([0.5, 2.0]), "right")
             limit = apart[apart > start].min(initial=p.size)
-            edges.append(int(min(max(full, near), far, limit)))
+            stop = start + 1 + int(full[0]) if full.size else p.size
+            edges.append(int(min(max(stop, near), far, limit)))
         key = np.zeros(bare.size, dtype=np.int64)
         key[bare] = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     place = np.full(bare.size, -1)
     place[bare] = np.unique(key[bare], return_inverse=True)[1]
     every = rates(points, place, int(place.max(initial=-1)) + 1, 0.5, design_effect)
-    variance = 4.0 * every.prediction * (1.0 - every.prediction) / span**2
-    enough = np.append(every.rows >= fewest * np.maximum(variance, 1.0), False)
+    enough = np.append(every.rows >= fewest * _error_share(every.prediction, span), False)
+    if not beside_line and not enough.any():
+        enough[:-1] = True  # better points with long intervals than none
     return np.where(enough[place], np.cumsum(enough)[place] - 1, -1)
 
 
