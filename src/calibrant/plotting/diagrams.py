@@ -174,94 +174,104 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         require_choice("layout", layout, LAYOUTS)
         if columns is not None:
             require_count("columns", columns)
-        assessed = all(each.kind == RELIABILITY for each in self.values())
-        if layout is None:
-            curves = assessed and all(
-                cast(ReliabilityDiagram, one).curve.drawn.any() for one in self.values()
-            )
-            few = len(self) <= MOST_OVERLAID and (curves or len(self) == 1)
-            layout = "overlay" if few else "grid"
-            if len(self) > MOST_MULTIPLES and assessed:
-                layout = "forest"
+        layout = layout or self._usual_layout()
         colors, look = _colors(self, look)
         style, asked = split_look(look, new=True)
         chosen = as_theme(theme)
-        of, names, heading = dict(self._judged), list(self), ""
         if layout == "overlay":
-            frame = framed(self._common_frame(), asked)
-            frames = [frame]
-            legend = {
-                name: f"{display_name(self._heading(name), 28)}: {one.short_label}"
-                for name, one in of.items()
-            }
-            if all(one.assessment for one in of.values()):
-                confidence = next(iter(of.values())).assessment.confidence
-                heading = f"SmoothECE ({100 * confidence:g}% interval)"
-            settings: dict[str, Any] = {}
+            shown, settings = self._overlay(asked)
         else:
-            names = self._worst_first()
-            if columns is None:
-                columns = len(self) if len(self) <= ONE_ROW else int(np.ceil(len(self) ** 0.5))
-            judged = all(each.assessment for each in of.values())
-            if layout == "forest" or (judged and columns > 1 and len(self) > ONE_ROW):
-                forest = forest_plot({self._heading(name): of[name].assessment for name in names})
-                noun, order = "classes " if self._noun else "", ", largest error first"
-                if layout == "forest":
-                    names, columns = names[:1], 2
-                    order = "; the worst in detail"
-                asked.setdefault("title", forest.label.replace("mis", f"{noun}mis") + order)
-            title = asked.pop("title", "")
-            frames = [framed(_small_frame(of[name]), asked) for name in names]
-            legend = dict(frames[0].legend)
-            if assessed and cast(ReliabilityDiagram, of[names[0]]).bands and legend:
-                legend |= legend_of_several([cast(ReliabilityDiagram, of[name]) for name in names])
-            if assessed and legend:
-                legend["histogram"] = f"{DISTRIBUTION} (n = {self._rows()})"
-            if self._noun:
-                legend = {k: v.replace("This model", "This class") for k, v in legend.items()}
-            headings = [display_name(self._heading(name)) for name in names]
-            if layout == "forest":
-                label = "SmoothECE, with interval (grey: by chance)"
-                frames = [replace(forest.frame(), title="", xlabel=label), *frames]
-                headings = [f"all {noun}".strip(), *headings]
-                names, of = ["forest", *names], {"forest": forest, **of}
-            settings = {
-                "names": headings,
-                "columns": min(columns, len(names)),
-                "title": display_name(title, 120),
-            }
+            shown, settings = self._panels(asked, columns, forest=layout == "forest")
         if asked.get("legend") is False:
-            legend = {}
-        arranged = lay_out(
-            frames,
-            chosen,
-            **settings,
-            legend=legend,
-            legend_title=heading,
-            figsize=figsize,
-            pyplot=pyplot,
-        )
-        every = {name: of[name] for name in names}
+            settings["legend"] = {}
+        arranged = lay_out(theme=chosen, figsize=figsize, pyplot=pyplot, **settings)
         overlaid = layout == "overlay" and len(self) > 1
         members = []
-        for k, (name, diagram) in enumerate(every.items()):
+        for k, (name, diagram) in enumerate(shown.items()):
             color = chosen.series[k % len(chosen.series)] if overlaid else chosen.series[0]
-            settings = {"color": color, **style, **colors.get(name, {})}
-            members.append((diagram, Style(chosen, **settings, beside_others=overlaid)))
-        if overlaid and frames[0].square:
-            straight(arranged.panels[0][0], chosen)
+            keywords = {"color": color, **style, **colors.get(name, {})}
+            members.append((diagram, Style(chosen, **keywords, beside_others=overlaid)))
         panels = [members] if layout == "overlay" else [[one] for one in members]
-        plots = dict(zip(every, draw(arranged, panels), strict=True))
-        if overlaid and assessed:
-            for k, (one, own) in enumerate(members):
-                strip = (STRIP[1] - THIN_STRIP * (k + 0.85), STRIP[1] - THIN_STRIP * k)
-                rows = (cast(ReliabilityDiagram, one).rows.p, cast(ReliabilityDiagram, one).weight)
-                histogram(arranged.panels[0][0], *rows, frames[0].ends, chosen, own.color, strip)
+        plots = dict(zip(shown, draw(arranged, panels), strict=True))
         artists: Mapping[str, list[Any]] = {name: [plot.main] for name, plot in plots.items()}
         if layout != "overlay":
             artists = {k: drawn for plot in plots.values() for k, drawn in plot.artists.items()}
+        if overlaid:
+            (ax, frame), *_ = arranged.panels
+            if frame.square:
+                straight(ax, chosen)
+            for k, (diagram, own) in enumerate(members if self._assessed else []):
+                one = cast(ReliabilityDiagram, diagram)
+                strip = (STRIP[1] - THIN_STRIP * (k + 0.85), STRIP[1] - THIN_STRIP * k)
+                histogram(ax, one.rows.p, one.weight, frame.ends, chosen, own.color, strip)
         write_legend(arranged, artists, chosen)
         return plots
+
+    @property
+    def _assessed(self) -> bool:
+        return all(one.kind == RELIABILITY for one in self.values())
+
+    def _usual_layout(self) -> LayoutName:
+        """Overlaid if they are few and have curves, else side by side, or the forest of many."""
+        if self._assessed and len(self) > MOST_MULTIPLES:
+            return "forest"
+        if len(self) == 1:
+            return "overlay"
+        curves = self._assessed and all(
+            cast(ReliabilityDiagram, one).curve.drawn.any() for one in self.values()
+        )
+        return "overlay" if curves and len(self) <= MOST_OVERLAID else "grid"
+
+    def _overlay(self, asked: dict[str, Any]) -> tuple[dict[str, Diagram], dict[str, Any]]:
+        """What is drawn on one pair of axes, and how it is laid out."""
+        legend = {
+            name: f"{display_name(self._heading(name), 28)}: {one.short_label}"
+            for name, one in self._judged.items()
+        }
+        title = ""
+        if all(one.assessment for one in self._judged.values()):
+            confidence = next(iter(self._judged.values())).assessment.confidence
+            title = f"SmoothECE ({100 * confidence:g}% interval)"
+        frames = [framed(self._common_frame(), asked)]
+        return dict(self._judged), {"frames": frames, "legend": legend, "legend_title": title}
+
+    def _panels(
+        self, asked: dict[str, Any], columns: int | None, *, forest: bool
+    ) -> tuple[dict[str, Diagram], dict[str, Any]]:
+        """What is drawn side by side, the largest error first, and how it is laid out."""
+        of, names = self._judged, self._worst_first()
+        if columns is None:
+            columns = len(self) if len(self) <= ONE_ROW else int(np.ceil(len(self) ** 0.5))
+        judged = all(each.assessment for each in of.values())
+        title, every = asked.pop("title", None), None
+        if forest or (judged and columns > 1 and len(self) > ONE_ROW):
+            every = forest_plot({self._heading(name): of[name].assessment for name in names})
+            found = every.label.replace("mis", "classes mis") if self._noun else every.label
+            order = "; the worst in detail" if forest else ", largest error first"
+            title = found + order if title is None else title
+        names = names[:1] if forest else names
+        shown: dict[str, Diagram] = {name: of[name] for name in names}
+        frames = [framed(_small_frame(one), asked) for one in shown.values()]
+        headings = [display_name(self._heading(name)) for name in names]
+        legend = dict(frames[0].legend)
+        if self._assessed and legend:
+            several = [cast(ReliabilityDiagram, one) for one in shown.values()]
+            legend |= legend_of_several(several) if several[0].bands else {}
+            legend["histogram"] = f"{DISTRIBUTION} (n = {self._rows()})"
+        if self._noun:
+            legend = {k: text.replace("This model", "This class") for k, text in legend.items()}
+        if forest and every is not None:
+            label = "SmoothECE, with interval (grey: by chance)"
+            shown, columns = {"forest": every, **shown}, 2
+            frames = [replace(every.frame(), title="", xlabel=label), *frames]
+            headings = [f"all {self._noun}".strip() + "es" * bool(self._noun), *headings]
+        return shown, {
+            "frames": frames,
+            "names": headings,
+            "columns": min(columns, len(shown)),
+            "title": display_name(title, 120),
+            "legend": legend,
+        }
 
     @cached_property
     def _judged(self) -> dict[str, Diagram]:
