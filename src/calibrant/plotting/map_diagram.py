@@ -135,13 +135,8 @@ class MapDiagram(Diagram):
     def _in_numbers(self) -> str:
         """Some predictions, and what they become."""
         some = _examples(self.rows, self.weight)
-<<<<<<< HEAD
         pairs = zip(some.tolist(), self.recalibrator.mapped(some).tolist(), strict=True)
-        return ", ".join(f"{p:.3g} becomes {q:.2g}" for p, q in pairs)
-=======
-        pairs = zip(some.tolist(), self.recalibrator.transform(some).tolist(), strict=True)
         return ", ".join(f"{p:.3g} → {q:.2g}" for p, q in pairs)
->>>>>>> d2907da2 (plotting: groups of few rows, titles that name one range, histograms of several; docs and a study of the bands)
 
     def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
         """The map and its band over the diagonal, on which nothing changes."""
