@@ -223,7 +223,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
         return "overlay" if curves and len(self) <= MOST_OVERLAID else "grid"
 
     def _overlay(self, asked: dict[str, Any]) -> tuple[dict[str, Diagram], dict[str, Any]]:
-        """What is drawn on one pair of axes, and how it is laid out."""
+        """Diagrams on one pair of axes, and their layout."""
         legend = {
             name: f"{display_name(self._heading(name), 28)}: {one.short_label}"
             for name, one in self._judged.items()
@@ -238,7 +238,7 @@ class Diagrams(Picture, Mapping[str, Diagram]):
     def _panels(
         self, asked: dict[str, Any], columns: int | None, *, forest: bool
     ) -> tuple[dict[str, Diagram], dict[str, Any]]:
-        """What is drawn side by side, the largest error first, and how it is laid out."""
+        """Diagrams side by side, the largest error first, and their layout."""
         of, names = self._judged, self._worst_first()
         if columns is None:
             columns = len(self) if len(self) <= ONE_ROW else int(np.ceil(len(self) ** 0.5))
