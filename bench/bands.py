@@ -22,7 +22,7 @@ from calibrant.plotting.neighborhoods import neighborhoods
 Floats = NDArray[np.float64]
 Shape = Callable[[np.random.Generator, int], Floats]
 
-SAMPLES, REDUCED_SAMPLES = 200, 2
+SAMPLES, REDUCED_SAMPLES = 150, 2
 SHAPES: dict[str, Shape] = {
     "uniform": lambda rng, n: rng.random(n),
     "around ½: beta(5, 5)": lambda rng, n: rng.beta(5, 5, n),
@@ -46,7 +46,7 @@ CALIBRATED = (
 TRUTHS: dict[str, Callable[[Floats], Floats]] = {
     "overconfident: 0.7 of the log-odds": lambda p: expit(0.7 * logit(p.clip(1e-9, 1 - 1e-9))),
     "too high: 0.8 p": lambda p: 0.8 * p,
-    "a dip of .15 near .7": lambda p: p - 0.15 * np.exp(-0.5 * ((p - 0.7) / 0.05) ** 2),
+    "a dip of .15 near .7": lambda p: (p - 0.15 * np.exp(-200 * (p - 0.7) ** 2)).clip(0.0),
 }
 
 

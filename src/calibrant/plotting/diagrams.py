@@ -14,7 +14,6 @@ from calibrant._format import group_text
 from calibrant.data.rows import InputOptions
 from calibrant.data.sketch import Sketch
 from calibrant.errors import InputError, show_value
-from calibrant.inference.assessment import UNDETECTED
 from calibrant.inference.compare import models_of, require_arrays
 from calibrant.inference.correction import adjusted_p_values
 from calibrant.io.from_data import refuse_groups, sample_from
