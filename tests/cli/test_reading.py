@@ -13,6 +13,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.sketch_file import from_json
+from calibrant.io.files import DataFile
 
 CSV = b"p,y\n0.2,0\n0.7,1\n0.9,1\n"
 
@@ -41,6 +42,22 @@ def test_every_format_gives_the_same_sketch(calibrant, tmp_path, rows) -> None:
         stdin = (tmp_path / name).read_bytes()
         assert scanned(calibrant, "-", stdin=stdin) == expected, name
     assert scanned(calibrant, tmp_path / "a.jsonl.gz") == expected
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".jsonl"])
+@pytest.mark.parametrize(
+    "words", ["assess", "assess --by model", "scan -o -", "monitor", "audit --column w"]
+)
+def test_a_file_is_opened_for_its_columns_and_for_its_rows(
+    calibrant, write_rows, tmp_path, rows, monkeypatch, words, ending
+) -> None:
+    path, opened = tmp_path / f"rows{ending}", []
+    write_rows(pyarrow.table(rows), path)
+    for name in ("open", "stream"):
+        original = getattr(DataFile, name)
+        monkeypatch.setattr(DataFile, name, lambda f, o=original: (opened.append(f.path), o(f))[1])
+    assert calibrant(*words.split(), path).code == 0
+    assert opened == [str(path)] * 2
 
 
 def test_chosen_columns_are_told(calibrant, parquet) -> None:

@@ -49,6 +49,7 @@ RECALIBRATED = "_recalibrated"
 QUESTION = "question"
 """Name of the clusters of a log."""
 SKETCH_MARK = b'"calibrant.sketch"'
+LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".eval")
 QUERY_COLUMNS = {"cell", "label", "count", "offset", "nodes"}
 OBVIOUS = {
     "y_prob": r"((y_|pred_|predicted_)?(p|probs?|proba|probability|score)|[yp]_?hat|conf(idence)?)",
@@ -67,6 +68,8 @@ class Source:
     reading: Reading
     paths: list[str]
     kind: Kind
+    found: list[DataFile] | None = None
+    """A lone file, which was opened to see what it holds."""
 
     @classmethod
     def of(cls, words: Sequence[str], reading: Reading) -> Source:
@@ -76,10 +79,11 @@ class Source:
         if twice is not None:
             raise InputError(f"{_name(twice)!r} stands twice in the command.")
         paths = [_kept_standard_input() if word == "-" else word for word in words]
-        kinds = sorted({"log" if reading.log else _kind_of(path) for path in paths})
+        found = [("log", None) if reading.log else _kind_of(path, reading.sep) for path in paths]
+        kinds = sorted({kind for kind, _ in found})
         if len(kinds) > 1:
             raise InputError(f"files must be of one kind; these are {' and '.join(kinds)}.")
-        source = cls(reading, paths, kinds[0])
+        source = cls(reading, paths, kinds[0], found[0][1] if len(paths) == 1 else None)
         if source.kind == "sketch" and reading != Reading():
             raise InputError("a sketch was read already; leave out options on reading rows.")
         of_logs = ("filter", "form", "words", "score_range")
@@ -95,7 +99,7 @@ class Source:
         """Files of rows: those that paths, globs and folders hold."""
         from calibrant.io.files import find_files
 
-        return find_files(self.paths, separator=self.reading.sep)
+        return self.found or find_files(self.paths, separator=self.reading.sep)
 
     @property
     def all_paths(self) -> list[str]:
@@ -111,7 +115,8 @@ class Source:
 
     def each(self) -> list[Source]:
         """The words of the command one by one."""
-        return [replace(self, paths=[path]) for path in self.paths]
+        one_by_one = (replace(self, paths=[path], found=None) for path in self.paths)
+        return [self] if len(self.paths) == 1 else list(one_by_one)
 
     @property
     def names(self) -> list[str]:
@@ -192,20 +197,24 @@ def class_prefix(names: Sequence[str]) -> str:
     return start if number >= 3 else ""
 
 
-def _kind_of(path: str) -> Kind:
-    if not os.path.isfile(path):
-        return "rows"
-    if path.endswith((".parquet", ".json")):
-        with open(path, "rb") as file:
-            if path.endswith(".parquet"):
-                file.seek(-min(os.path.getsize(path), 1 << 16), os.SEEK_END)
-            if SKETCH_MARK in file.read(1 << 16):
-                return "sketch"
-    if path.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson", ".eval")):
-        from calibrant.io.answer_logs import log_format
+def _kind_of(path: str, separator: str | None) -> tuple[Kind, list[DataFile] | None]:
+    """Kind of the files of a path; a file of rows that was opened for that, to be read from here."""
+    stem = path.removesuffix(".gz")
+    if not os.path.isfile(path) or not stem.endswith((".parquet", *LOG_ENDINGS)):
+        return "rows", None
+    from calibrant.io.answer_logs import format_of_row, log_format
+    from calibrant.io.files import find_files
 
-        return "log" if log_format(path) else "rows"
-    return "rows"
+    if stem.endswith((".json", ".eval")):
+        with open(path, "rb") as file:
+            is_sketch = SKETCH_MARK in file.read(1 << 16)
+        return "sketch" if is_sketch else "log" if log_format(path) else "rows", None
+    found = find_files([path], separator=separator)
+    opened: Any = found[0].opened()
+    if found[0].format == "jsonl":
+        return ("log", None) if format_of_row(opened.sample[0]) else ("rows", found)
+    about = (opened.schema.metadata or {}).get(b"calibrant", b"")
+    return ("sketch", None) if SKETCH_MARK in about else ("rows", found)
 
 
 def _kept_standard_input() -> str:

@@ -505,9 +505,15 @@ def log_format(path: str | os.PathLike[str]) -> str | None:
     if b'"filtered_resps"' in head:
         return "lm-eval"
     try:
-        row = _object_in(head, "")
+        return format_of_row(_object_in(head, ""))
     except InputError:
         return None
+
+
+def format_of_row(row: Row) -> str | None:
+    """Kind of log whose first line is this; None for a row of a table."""
+    if "filtered_resps" in row:
+        return "lm-eval"
     # A run of OpenAI's evals starts with its specification; an answer names a question, which rows of a
     # table do not, and says whether it was right.
     if field_of(row, "spec.completion_fns") is not None:
