@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,23 +78,13 @@ def scanned(path: Path) -> cal.Sketches:
 
 
 MAPS: dict[str, Callable[[], Any]] = {
-    "adaptive": maps.AdaptiveRecalibrator,
-    "beta": maps.BetaRecalibrator,
-    "cross-venn-abers": maps.CrossVennAbersRecalibrator,
-    "isotonic": maps.IsotonicRecalibrator,
-    "offset": maps.OffsetRecalibrator,
-    "platt": maps.PlattRecalibrator,
+    **{name: partial(maps.make_map, name) for name in maps.map_names()},
     "randomized": lambda: maps.RandomizedRecalibrator(bandwidth=0.2, require_miscalibration=False),
     "smooth": lambda: maps.SmoothRecalibrator(bandwidth=0.2),
-    "spline": maps.SplineRecalibrator,
-    "temperature": maps.TemperatureRecalibrator,
-    "venn-abers": maps.VennAbersRecalibrator,
 }
 CLASS_MAPS: dict[str, Callable[[], Any]] = {
-    "one-vs-rest": lambda: maps.OneVsRestRecalibrator(maps.PlattRecalibrator()),
-    "structured": lambda: maps.StructuredScaling(from_logits=False),
-    "temperature-scaling": lambda: maps.TemperatureScaling(from_logits=False),
-    "vector": lambda: maps.VectorScaling(from_logits=False),
+    f"classes-{name}": partial(maps.make_map, name, n_classes=3)
+    for name in maps.map_names(n_classes=3)
 }
 
 
