@@ -76,8 +76,9 @@ def assess(
         Confidence of the interval; the test's level is 1 - `confidence`.
     scale : str or Scale, default "probability"
         Where the smoothing happens.
-    profile : {"clinical", "credit", "weather", "llm"} or Profile, optional
-        Adds the numbers that your field asks for, as the result's `profile` (see `calibrant.profiles`).
+    profile : str or Profile, optional
+        Adds the numbers that your field asks for, as the result's `profile`: "clinical" or another name in
+        `calibrant.profiles.PROFILES`.
     weight_type : {"importance", "frequency"}
         Meaning of `sample_weight`. Importance: a row of weight 2 counts twice and is still one
         observation; weights may depend on the outcome. Frequency: it stands for two equal rows.
