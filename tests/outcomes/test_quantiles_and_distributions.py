@@ -103,13 +103,6 @@ def test_ties_show_the_shares_on_both_sides():
     assert without.coverage == without.below == one.below
 
 
-def test_size_of_many_rows():
-    rng = np.random.default_rng(1)
-    q = {level: np.full(10_000, norm.ppf(level)) for level in (0.1, 0.9)}
-    rejected = sum(quantiles.assess(rng.normal(size=10_000), q).miscalibrated for _ in range(25))
-    assert rejected <= 5  # P(Binomial(25, .05) > 5) = .001
-
-
 @pytest.mark.parametrize("n", [100, 400])
 def test_sizes(n):
     rng = np.random.default_rng(0)
