@@ -132,3 +132,10 @@ def test_help_shows_the_convention():
     for verb in ("assess", "report", "compare", "reliability_diagrams", "certify"):
         parameter = inspect.signature(getattr(cal, verb)).parameters["data"]
         assert parameter.kind is parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize("verb", [cal.assess, cal.reliability_diagram, cal.decision_curve])
+def test_columns_of_a_mapping_with_different_indexes_are_refused(verb):
+    y, p = pd.Series([0, 1, 0, 1]), pd.Series([0.4, 0.2, 0.7, 0.1])
+    with refused("data", holds=("have different indexes", ".loc[data['p'].index]")):
+        verb(data={"y": y, "p": p.sort_values()}, y_true="y", y_prob="p")

@@ -17,7 +17,7 @@ import numpy as np
 
 from calibrant._files import decoding
 from calibrant.data.arrays import as_array, remember_library
-from calibrant.data.rows import LARGEST_WEIGHT
+from calibrant.data.rows import LARGEST_WEIGHT, require_same_index_in
 from calibrant.errors import InputError, show_value
 from calibrant.io import arrow
 from calibrant.io.batches import BATCH_ROWS, Batch, batch_of, batch_of_dict
@@ -131,6 +131,7 @@ def is_label(column: Any, native: Any, present: Iterable[Any]) -> bool:
 def batches_of(source: Any, request: Request, *, is_batch: bool = False) -> Iterator[Batch]:
     """Batches of a dict of arrays, a frame, an Arrow stream, or an iterator over these."""
     if isinstance(source, Mapping):
+        require_same_index_in(source, *request.selection.values())
         yield batch_of_dict(source, request)
     elif as_frame(source) is not None:
         frame = select(source, request)
