@@ -109,11 +109,6 @@ def test_a_matrix_is_its_confidence(verb):
             function(LABELS, PROBS, multiclass=view)
 
 
-def test_logits_are_their_softmax():
-    found = cal.assess(LABELS, np.log(PROBS), from_logits=True)
-    assert found.smooth_ece == pytest.approx(cal.assess(TOP).smooth_ece, abs=1e-12)
-
-
 @pytest.mark.parametrize("file", ["columns.parquet", "columns.csv", "lists.parquet", "lists.jsonl"])
 @pytest.mark.parametrize("view", ["top_label", "classwise"])
 def test_files_and_arrays_have_the_same_classes(files, file, view):

@@ -10,7 +10,6 @@ import pytest
 from tests.refusals import refused
 
 import calibrant as cal
-from calibrant.io.rows import read_rows
 
 RNG = np.random.default_rng(1)
 PROBS = RNG.dirichlet([1.0, 2.0, 0.7], 300)
@@ -50,16 +49,6 @@ def test_every_source_matches_names(source):
     names = ["p_2", "p_0", "p_1"]
     sketch = cal.scan(data, y_true="y", y_prob=names, multiclass="confidence")
     assert np.isclose(cal.smooth_ece(sketch), EXPECTED, atol=1e-9)
-
-
-def test_files_match_names(tmp_path):
-    columns = {"y": LABELS} | {f"p_{k}": PROBS[:, k] for k in (2, 0, 1)}
-    pd.DataFrame(columns).to_csv(tmp_path / "rows.csv", index=False)
-    names = ["p_2", "p_0", "p_1"]
-    sketch = cal.scan(tmp_path / "rows.csv", y_true="y", y_prob=names, multiclass="confidence")
-    assert np.isclose(cal.smooth_ece(sketch), EXPECTED, atol=1e-9)
-    rows = read_rows(tmp_path / "rows.csv", y_true="y", y_prob={"": names}, multiclass=True)
-    assert rows.classes == [2, 0, 1]
 
 
 @pytest.mark.parametrize("names", [("True", "False"), ("false", "true"), ("yes", "no"), ("1", "0")])

@@ -130,12 +130,6 @@ def test_a_sketch_gives_it_within_its_bound(strategy, norm):
     assert abs(rough.value - exact.value) <= rough.error
 
 
-@pytest.mark.parametrize("measure", [debiased_ece, sweep_ece, cross_validated_ece])
-def test_other_choices_of_bins_agree_from_a_sketch(measure):
-    y, p = sample(20_000)
-    assert measure(Sketch.from_arrays(y, p)) == pytest.approx(measure(y, p), abs=1e-3)
-
-
 @pytest.mark.parametrize(("norm", "expected"), [("l1", 0.1875), ("max", 0.25), ("l2", 0.2165064)])
 def test_weighted_bins_have_the_values_of_the_issue_of_scikit_learn(norm, expected):
     """Two bins: one calibrated, and one with three quarters of the weight and a gap of 1/4 (#11096)."""

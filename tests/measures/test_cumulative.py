@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from calibrant import Sketch
 from calibrant.measures.cumulative import (
     cumulative_differences,
     cutoff_calibration_error,
@@ -118,12 +117,6 @@ def test_spline_is_at_most_what_the_cumulative_residual_can_be(n):
         for w in (np.ones(n), np.r_[1e3, np.ones(n - 1)], np.geomspace(1e-6, 1.0, n)):
             most = max(w @ (p * (1 - y)), w @ ((1 - p) * y)) / w.sum()
             assert spline_ks_error(y, p, sample_weight=w) <= most + 1e-12
-
-
-@pytest.mark.parametrize("measure", [ecce_mad, ecce_range, truthful_atb, spline_ks_error])
-def test_a_sketch_gives_it_within_the_width_of_its_cells(measure):
-    y, p = sample(5000)
-    assert measure(Sketch.from_arrays(y, p, nodes=128)) == pytest.approx(measure(y, p), abs=1 / 128)
 
 
 def test_the_cutoff_calibration_error_of_the_reference_sample():

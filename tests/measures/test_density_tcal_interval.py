@@ -7,7 +7,6 @@ import pytest
 from scipy.integrate import quad
 from tests.refusals import refused
 
-from calibrant import Sketch
 from calibrant.data.points import as_points
 from calibrant.measures.binned import t_cal
 from calibrant.measures.distance import interval_calibration_error
@@ -115,10 +114,3 @@ def errors_that_cancel_inside_a_cell():
 )
 def test_interval_error_of_many_predictions_is_an_upper_bound(y, p):
     assert best_partition(y, p) <= interval_calibration_error(y, p) <= best_partition(y, p) + 0.2
-
-
-@pytest.mark.parametrize("measure", [kde_ece, interval_calibration_error])
-def test_a_sketch_gives_it_within_the_width_of_its_cells(measure):
-    y, p = sample(2000)
-    exact, rough = measure(y, p), measure(Sketch.from_arrays(y, p, nodes=1 << 10))
-    assert rough == pytest.approx(exact, abs=2 / (1 << 10))

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 from tests.refusals import refused
 
-from calibrant import CalibrantError, Sketch
+from calibrant import CalibrantError
 from calibrant.data.points import as_points
 from calibrant.data.scales import as_scale
 from calibrant.measures.distance import (
@@ -85,14 +85,6 @@ def test_bounds_hold_the_value_of_a_finer_grid():
         assert rough.low <= fine.high
         assert rough.high >= fine.low
         assert rough.low <= fine.value <= rough.high + 1e-9
-
-
-def test_a_sketch_gives_it_within_its_bounds():
-    y, p = sample()
-    exact = distance_to_calibration_result(y, p, nodes=400)
-    rough = distance_to_calibration_result(Sketch.from_arrays(y, p, nodes=1 << 10), nodes=400)
-    assert rough.low <= exact.high
-    assert rough.high >= exact.low
 
 
 def test_nearest_distribution_is_calibrated_and_keeps_the_outcomes():

@@ -7,11 +7,9 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 
 import calibrant as cal
-from calibrant import Sketch
 from calibrant.measures.isotonic import (
     binned_decomposition,
     corp_decomposition,
-    miscalibration,
     murphy,
     pooled,
 )
@@ -62,14 +60,6 @@ def test_murphys_terms():
     # 0 and 0.1 share the first bin.
     assert got.miscalibration == pytest.approx(reliability, abs=2e-3)
     assert got.discrimination == pytest.approx(resolution, abs=2e-3)
-
-
-def test_a_sketch_gives_it_to_the_width_of_its_cells():
-    y, p = sample(20_000)
-    rough = corp_decomposition(Sketch.from_arrays(y, p))
-    assert rough.miscalibration == pytest.approx(miscalibration(y, p), abs=2**-16)
-    assert corp_decomposition(y, p).error == 0.0
-    assert np.isnan(rough.error)
 
 
 @pytest.mark.parametrize("options", [{}, {"sample_weight": np.linspace(0.1, 3, 500)}])
