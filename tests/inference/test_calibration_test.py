@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -203,3 +207,23 @@ def test_the_interval_of_certain_predictions_is_as_wide_as_wilsons(failures: int
     wilson = binomtest(failures, 1_000).proportion_ci(0.95, method="wilson")
     assert found.interval.low == pytest.approx(wilson.low, rel=0.25)
     assert found.interval.high == pytest.approx(wilson.high, rel=0.05)
+
+
+def test_an_assessment_of_rows_has_the_same_bits_on_any_number_of_threads() -> None:
+    code = """if True:
+        import numpy as np, calibrant as cal
+        rng = np.random.default_rng(0)
+        p = rng.random(3000)
+        print(cal.assess(rng.random(3000) < p**1.1, p).to_dict())
+    """
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2", "4")
+    }
+    assert len(found) == 1
