@@ -282,3 +282,11 @@ def same_length(**columns: NDArray[Any]) -> None:
                 f"`{name}` must have one entry per row of `{first}`; they have {other.shape[0]} and "
                 f"{one.shape[0]}."
             )
+
+
+def require_entries(name: str, column: NDArray[Any], rows: int) -> None:
+    """Refuse a column that does not have an entry for each of so many rows."""
+    if column.size != rows:
+        raise InputError(
+            f"`{name}` must have one entry per row; it has {column.size} for {rows} rows."
+        )

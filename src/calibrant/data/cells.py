@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.arrays import is_missing
-from calibrant.data.rows import Rows
 from calibrant.errors import InputError, show_value
 
 Codes = NDArray[np.int64]
@@ -100,16 +99,6 @@ class Cells:
     def from_dict(cls, state: dict[str, Any]) -> Cells:
         """Inverse of `to_dict`."""
         return cls(tuple(state["edges"]), tuple(state["values"]), state["other"], state["missing"])
-
-
-def row_values(values: NDArray[Any], rows: Rows, argument: str) -> NDArray[Any]:
-    """Entries of a column for the rows that are not dropped."""
-    given = rows.n + sum(rows.dropped.values())
-    if values.size != given:
-        raise InputError(
-            f"`{argument}` must have one entry per row; it has {values.size} for {given} rows."
-        )
-    return values if rows.kept is None else values[rows.kept]
 
 
 def require_groups(

@@ -18,7 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._arguments import nearest, require_choice, require_flag
-from calibrant.data.arrays import as_column, is_missing, require_numbers, same_length
+from calibrant.data.arrays import (
+    as_column,
+    is_missing,
+    require_entries,
+    require_numbers,
+    same_length,
+)
 from calibrant.errors import CalibrantWarning, InputError, TooFewRows, invalid, show_value
 
 Floats = NDArray[np.float64]
@@ -227,6 +233,16 @@ class Rows:
             raw_weight=None if self.raw_weight is None else self.raw_weight[kept],
             kept=None if self.kept is None else self.kept[kept],
         )
+
+    @property
+    def passed(self) -> int:
+        """Number of rows before some of them were dropped."""
+        return self.n + sum(self.dropped.values())
+
+    def entries(self, column: NDArray[Any], name: str) -> NDArray[Any]:
+        """Entries for these rows of a column that has one for every row that was passed."""
+        require_entries(name, column, self.passed)
+        return column if self.kept is None else column[self.kept]
 
     @cached_property
     def _other_label(self) -> Any:

@@ -250,7 +250,7 @@ def read_clustered(
     require_same_index(y_true=y_true, cluster=cluster)
     if pairs.kept is None:
         return pairs, cluster_codes(cluster, pairs.n, pairs.weight)
-    codes, _ = cluster_codes(cluster, pairs.n + sum(pairs.dropped.values()))
+    codes, _ = cluster_codes(cluster, pairs.passed)
     return pairs, cluster_codes(codes[pairs.kept], pairs.n, pairs.weight)
 
 

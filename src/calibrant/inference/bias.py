@@ -13,7 +13,7 @@ from scipy.stats import norm
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import p_equation
 from calibrant.data.arrays import categories
-from calibrant.data.cells import MOST_BINS, Cells, row_values
+from calibrant.data.cells import MOST_BINS, Cells
 from calibrant.data.rows import InputOptions, as_rows, require_same_index
 from calibrant.data.sketch import Sketch
 from calibrant.errors import invalid
@@ -133,7 +133,7 @@ def bias_by(
             options["sample_weight"] = categories(options["sample_weight"], "sample_weight", data)
     require_same_index(y_true=y_true, y_prob=y_prob, feature=feature)
     rows = as_rows(y_true, y_prob, **options)
-    values = row_values(categories(feature, "feature"), rows, "feature")
+    values = rows.entries(categories(feature, "feature"), "feature")
     if not isinstance(label, str):
         raise invalid("name", "be a text", name)
     cells = Cells.of(values, n_bins, MOST_CATEGORIES)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.arrays import as_column, is_missing, require_each
+from calibrant.data.arrays import as_column, is_missing, require_each, require_entries
 from calibrant.data.cell_sums import over_outcomes
 from calibrant.data.rows import Rows
 from calibrant.data.scales import Scale
@@ -33,10 +33,7 @@ def cluster_codes(cluster: Any, rows: int, weight: Floats | None = None) -> tupl
     (array([3, 2, 3, 0, 1]), 4)
     """
     column = as_column(cluster, "cluster", dates=True)
-    if column.size != rows:
-        raise InputError(
-            f"`cluster` must have one entry per row; it has {column.size} for {rows} rows."
-        )
+    require_entries("cluster", column, rows)
     hint = "Give such rows a cluster of their own, or leave them out."
     require_each("cluster", column, ~is_missing(column), "not hold missing values", hint)
     numbers = _numbered(column) if column.dtype.kind == "O" else column

@@ -20,7 +20,7 @@ from calibrant._arguments import (
     require_confidence,
 )
 from calibrant._format import decimals, group_text, p_equation
-from calibrant.data.arrays import as_array, as_column
+from calibrant.data.arrays import as_array, as_column, require_entries
 from calibrant.data.classes import as_class_probabilities, top_label
 from calibrant.data.rows import (
     InputOptions,
@@ -614,7 +614,7 @@ class _Sample:
                 models[name].require_valid()
             except InputError as error:
                 raise error.at(group=repr(name)) from error
-        n = next(rows.n + sum(rows.dropped.values()) for rows in models.values())
+        n = next(rows.passed for rows in models.values())
         if y_true is None:
             _require_same_outcomes(models)
         valid = np.ones(n, dtype=np.bool_)
@@ -869,10 +869,7 @@ def _of_sketches(models: Mapping[str, Sketches]) -> Cases:
 
 def _of_groups(sample: _Sample, group: NDArray[Any]) -> Cases:
     """Rows of each group."""
-    if group.size != sample.weight.size:
-        raise InputError(
-            f"`by` must have a value for each row; it has {group.size} for {sample.weight.size} rows."
-        )
+    require_entries("by", group, sample.weight.size)
     code, keys = indexed((value,) for value in group.tolist())
     for place, (key,) in enumerate(keys):
         yield key, sample.at(code == place)

@@ -19,7 +19,7 @@ from scipy.stats import binom, norm
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import aligned, decimals, p_equation, p_text
 from calibrant.data.arrays import categories
-from calibrant.data.cells import MOST_BINS, Cells, Codes, crossed, require_groups, row_values
+from calibrant.data.cells import MOST_BINS, Cells, Codes, crossed, require_groups
 from calibrant.data.rows import InputOptions, as_rows, require_same_index_in
 from calibrant.errors import InputError, TooFewRows, invalid, show_value
 from calibrant.inference.bias import binomial_score, wilson_interval
@@ -281,7 +281,7 @@ def find_groups(
         if name in (y_true, y_prob) or name in cells:
             role = "named twice" if name in cells else "the outcome or the prediction"
             raise InputError(f"`columns`: {show_value(name)} is {role}.", argument="columns")
-        values = row_values(categories(name, "columns", data), rows, "columns")
+        values = rows.entries(categories(name, "columns", data), "columns")
         cells[name] = Cells.of(values, n_bins, MOST_CATEGORIES)
         codes.append(cells[name].codes(values))
         require_groups(name, cells[name], codes[-1], values, rows.y, "columns")

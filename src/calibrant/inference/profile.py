@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import nearest
 from calibrant._format import aligned, decimals, html_table, p_text
+from calibrant.data.arrays import require_entries
 from calibrant.data.cell_sums import FRACTION_BITS
 from calibrant.data.points import Points
 from calibrant.data.rows import Rows
@@ -222,14 +223,9 @@ class Sample:
         """Entries of an argument, one for each row passed, that belong to the rows; and their numbers."""
         rows = self.require_rows(f"a column of {name}")
         if self.places is None:
-            passed = rows.n + sum(rows.dropped.values())
-            at = np.arange(passed) if rows.kept is None else np.arange(passed)[rows.kept]
-        else:
-            at, passed = self.places
-        if values.size != passed:
-            raise InputError(
-                f"`{name}` must have one entry for each of {passed} rows; it has {values.size}."
-            )
+            return rows.entries(values, name), rows.entries(np.arange(rows.passed), name)
+        at, passed = self.places
+        require_entries(name, values, passed)
         return values[at], at
 
     # -- entries -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import generator, is_integer, require_count
 from calibrant.data.arrays import as_array, as_column, categories, is_missing, same_length
-from calibrant.data.cells import MOST_BINS, Cells, column_sets, crossed, require_groups, row_values
+from calibrant.data.cells import MOST_BINS, Cells, column_sets, crossed, require_groups
 from calibrant.data.points import Points
 from calibrant.data.rows import Rows, as_rows, require_same_index_in
 from calibrant.errors import InputError, show_value
@@ -150,7 +150,7 @@ class GroupRecalibrator(LearnedMap):
             raise InputError("`X` must hold rows, no Sketch.", argument="y_prob")
         made = AdaptiveRecalibrator() if self.recalibrator is None else make_map(self.recalibrator)
         made.fit(rows.p, rows.y, rows.weight, labels="soft" if rows.soft else "binary")
-        values = [row_values(categories(columns[name], "by"), rows, "by") for name in groups]
+        values = [rows.entries(categories(columns[name], "by"), "by") for name in groups]
         cells = [Cells.of(column, self.n_bins, MOST_CATEGORIES) for column in values]
         for name, cell, column in zip(groups, cells, values, strict=True):
             require_groups(name, cell, cell.codes(column), column, rows.y, "by")
