@@ -771,7 +771,8 @@ def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
             hint="Leave it out, or rename the models of `y_prob`.",
         )
     if isinstance(names, str):
-        raise invalid("names", "list a name for each model", names)
+        hint = f"Pass {show_value(list(names))}."
+        raise invalid("names", "list a name for each model", names, hint)
     if isinstance(y_prob, Mapping):
         return _named(y_prob)
     if is_frame(y_prob):
