@@ -133,7 +133,7 @@ class Source:
         """Arrow table of the rows, which has the columns of these names."""
         from calibrant.io.rows import read_table
 
-        self.require_rows("this")
+        self.require_rows("this command")
         require_columns([name for name in names if name is not None], self.columns, self.names[0])
         return read_table(self.files)
 

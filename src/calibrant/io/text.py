@@ -72,7 +72,10 @@ class _TextFile:
             piece = stream.read(BLOCK_BYTES).removeprefix(b"\xef\xbb\xbf")
             while piece:
                 if b"\0" in piece:  # it would end a line for one reader and not for another
-                    raise InputError("Text must be in UTF-8; it holds a NUL byte.")
+                    raise InputError(
+                        "Text must be in UTF-8; it holds a NUL byte.",
+                        hint="Save it as UTF-8 first.",
+                    )
                 block = rest + piece
                 end = self.last_line_end(block)
                 if end:
