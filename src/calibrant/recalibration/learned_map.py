@@ -1,7 +1,7 @@
 """Recalibration maps: estimators from p to p' with a file that is no pickle, and the registry of all of them.
 
-To add a map, write one module in this package with a class under `@register`; files, names such as "platt",
-the command line, the documentation and the export as text find it there.
+To add a map, write one module in this package with a class under `@register`, and its line in `__init__.pyi`;
+files, names such as "platt", the command line and the export as text find it there.
 """
 
 from __future__ import annotations
