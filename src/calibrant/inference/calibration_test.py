@@ -407,6 +407,8 @@ def _test_functions(cells: ResidualCells, place: Floats) -> tuple[Floats, Intege
 def _in_pieces(rows: Floats, matrix: Floats) -> Floats:
     """Product of rows with a matrix, as many at a time as linear algebra leaves to one thread."""
     step = max(SINGLE_THREADED // matrix.size, 1)
+    if step >= len(rows):
+        return np.asarray(rows @ matrix)
     return np.concatenate([rows[k : k + step] @ matrix for k in range(0, len(rows), step)])
 
 
@@ -461,7 +463,7 @@ def _kernel(width: float, position: Floats) -> tuple[Floats, Floats]:
     near[((position * steps).astype(np.int64)[:, None] + around).clip(0, steps - 1)] = True
     mesh = (np.flatnonzero(near) + 0.5) / steps
     images = [position, -position, 2.0 - position]
-    if width > 0.1:  # from further images nothing else comes
+    if width > 0.11:  # from further images nothing else comes
         images += [position - 2.0, position + 2.0, -2.0 - position, 4.0 - position]
     kernel = np.zeros((mesh.size, position.size))
     for image in images:

@@ -98,6 +98,8 @@ def observed_expected(
     def bernoulli(rho: float) -> float:
         event = np.minimum(rho * f, 1.0)
         other = 1.0 - event
+        if not sums.weighted:
+            return float(sums.mass @ (event * other))
         weight = rows / (event / omega[:, 1] + other / omega[:, 0])
         return float(weight @ (event * other * (other * omega[:, 1] + event * omega[:, 0])))
 
