@@ -334,38 +334,33 @@ def read_arrays(
     source: Source, columns: Columns, more: Sequence[str | None] = (), *, each: bool = False
 ) -> Arrays:
     """Columns of files as arrays, with others beside them; with `each`, every `--prob` is a model."""
+    from calibrant.io.rows import read_rows
+
     reading, classes = source.reading, source.reading.multiclass is not None
-    models: dict[str, Any] = {"": columns.prob}
-    if each and not classes:
-        models = {name: [name] for name in columns.prob}
-    elif each:
+    models: dict[str, Any] = {name: [name] for name in columns.prob} if each else {"": columns.prob}
+    if each and classes:
         models = {}
         for pattern in reading.prob or ():
             name = pattern.split("*")[0].rstrip("_.- ") or pattern
             models[pattern if name in models else name] = source.predictions([pattern], ())
-    asked: dict[str, Any] = {
-        "y_true": columns.label,
-        "sample_weight": columns.weight,
-        "columns": list(dict.fromkeys(filter(None, (*columns.by, columns.cluster, *more)))),
-    }
-    from calibrant.io.rows import read_rows
-
     options = reading.options
-    rows: Any = read_rows(
+    rows = read_rows(
         source.files,
+        y_true=columns.label,
         y_prob=models,
+        sample_weight=columns.weight,
+        columns=list(dict.fromkeys(filter(None, (*columns.by, columns.cluster, *more)))),
         named_labels=reading.pos_label is not None,
         multiclass=classes,
         classes=options.pop("classes", None) if classes else None,
         on_invalid=reading.on_invalid if classes else "raise",
-        **asked,
     )
     options |= {} if rows.classes is None else {"classes": rows.classes}
     options |= {} if classes else reading.event(rows.y_true)
-    values = {"y_true": rows.y_true, "sample_weight": rows.sample_weight}
-    values["cluster"] = rows.groups.get(columns.cluster)
-    values = {name: one for name, one in values.items() if one is not None}
-    return Arrays(values, dict(rows.y_probs), options, rows.groups)
+    cluster = None if columns.cluster is None else rows.groups[columns.cluster]
+    values = {"y_true": rows.y_true, "sample_weight": rows.sample_weight, "cluster": cluster}
+    present = {name: one for name, one in values.items() if one is not None}
+    return Arrays(present, rows.y_probs, options, rows.groups)
 
 
 @dataclass(frozen=True, eq=False)
