@@ -1,6 +1,6 @@
 """Bands of the reliability diagram: how often the curve leaves them, on drawn rows.
 
-python -m bench.bands              # ten minutes
+python -m bench.bands              # five minutes on a free core
 python -m bench.bands --reduced    # for CI: seconds, without the evidence
 """
 
@@ -22,7 +22,7 @@ from calibrant.plotting.neighborhoods import neighborhoods
 Floats = NDArray[np.float64]
 Shape = Callable[[np.random.Generator, int], Floats]
 
-SAMPLES, REDUCED_SAMPLES = 150, 2
+SAMPLES, REDUCED_SAMPLES = 400, 2
 SHAPES: dict[str, Shape] = {
     "uniform": lambda rng, n: rng.random(n),
     "around ½: beta(5, 5)": lambda rng, n: rng.beta(5, 5, n),

@@ -32,8 +32,8 @@ LOWEST_BAR, RUG = 0.05, 0.2
 """Height below which a bar is a hairline, and the height of that, as shares of the highest."""
 LABELLED_BAR = 0.3
 """Share of the rows from which on a bar says it: the others are so low that heights compare badly."""
-LABEL_BARS, BESIDE_TEXT = 16, 0.3
-"""Bars that the text takes the place of, and the share of the highest from which on they are in its way."""
+LABEL_ROOM, BESIDE_TEXT = 0.64, 0.3
+"""Part of the axis that two such texts need, and the height (of the highest) of bars in their way."""
 STRIP, THIN_STRIP = (-0.115, -0.015), 0.06
 """Strip of the histogram, below 0, and the height of each of several, in lengths of the axis."""
 LONGEST_NAME = 60
@@ -212,17 +212,15 @@ def histogram(
         tip = bottom + RUG * (top - bottom)
         drawn.append(ax.vlines(moments[rug] / counts[rug], bottom, tip, linewidth=0.5, **look))
     part = counts / max(float(weight.sum()), 1e-300)
-    taken = [(edges[k], edges[k + 1]) for k in np.flatnonzero(share >= BESIDE_TEXT)]
+    middle = 0.5 * (edges[1:] + edges[:-1])
     for k in np.flatnonzero(part >= LABELLED_BAR) if color is None else ():
-        inward = -1 if edges[k] + edges[k + 1] > low + high else 1
-        start = edges[k] if inward < 0 else edges[k + 1]
-        left, right = sorted((start, start + inward * LABEL_BARS * wide))
-        if not any(one < right and other > left for one, other in taken):
-            taken.append((left, right))
+        inward = -1 if 2.0 * middle[k] > low + high else 1
+        ahead = inward * (middle - middle[k])
+        if share[(ahead > 0.0) & (ahead < LABEL_ROOM * span)].max(initial=0.0) < BESIDE_TEXT:
             drawn.append(
                 ax.annotate(
                     f"{part[k]:.0%} of rows",
-                    (start, 0.5 * (bottom + top)),
+                    (edges[k] if inward < 0 else edges[k + 1], 0.5 * (bottom + top)),
                     xytext=(3 * inward, 0),
                     textcoords="offset points",
                     ha="right" if inward < 0 else "left",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from calibrant._arguments import is_number, require_number
 from calibrant._files import write_whole
 from calibrant._optional import require
-from calibrant.errors import InputError, invalid, show_value
+from calibrant.errors import InputError, show_value
 from calibrant.plotting.artists import STRIP, display_name
 from calibrant.plotting.neighborhoods import SHORT_SPAN
 from calibrant.plotting.themes import Theme
@@ -288,7 +288,9 @@ def lay_out(
             tall = side * first.aspect
     else:
         height = around + rows * (above + tall)
-    figure = _new_figure((width, height), theme, pyplot)
+    home = require("matplotlib.pyplot" if pyplot else "matplotlib.figure", caller="plot")
+    new = home.figure if pyplot else home.Figure
+    figure = new(figsize=(width, height), facecolor=theme.paper)
     layout = Layout(figure, [], wrapped, legend_title, (MARGIN / width, below / height))
 
     def write_line(x: float, y: float, text: str, size: float, color: str, weight: str) -> None:
@@ -345,28 +347,17 @@ def _wrapped(text: str, room: int) -> list[str]:
     return [line.replace("\0", " ") for line in lines]
 
 
-def _inches(figsize: Any) -> Any:
+def _inches(figsize: Any) -> tuple[float | None, float | None]:
     """Width and height of a figure, of which either may be None."""
-    try:
-        width, height = figsize
-    except Exception as error:  # of any object
-        raise invalid(
-            "figsize", "be a pair of numbers, width and height in inches", figsize
-        ) from error
-    for one in (width, height):
-        if one is not None:
-            require_number("figsize", one, 0.0)
-    return width, height
-
-
-def _new_figure(size: tuple[float, float], theme: Theme, pyplot: bool) -> Any:
-    if not all(is_number(side) and 1.0 <= side <= LARGEST_FIGURE for side in size):
+    sides = list(figsize) if isinstance(figsize, Iterable) else []
+    if len(sides) != 2 or not all(
+        side is None or (is_number(side) and 1.0 <= side <= LARGEST_FIGURE) for side in sides
+    ):
         raise InputError(
-            f"`figsize` must be two numbers of inches, 1 to 100; it is {show_value(size)}.",
+            f"`figsize` must be two numbers of inches, 1 to 100; it is {show_value(figsize)}.",
             argument="figsize",
         )
-    home = require("matplotlib.pyplot" if pyplot else "matplotlib.figure", caller="plot")
-    return (home.figure if pyplot else home.Figure)(figsize=size, facecolor=theme.paper)
+    return sides[0], sides[1]
 
 
 def _dress(ax: Any, frame: Frame, theme: Theme) -> None:
