@@ -171,8 +171,11 @@ PROJECTED: dict[
     "power 1.5, beyond the reference": (lambda p: p**1.5, (2, 8), (8, 2)),
     "power 1.5, beyond on the other side": (lambda p: p**1.5, (8, 2), (2, 8)),
     "line, beyond the reference": (lambda p: 0.25 + 0.5 * p, (2, 4), (4, 2)),
+    "a jump at the threshold": (lambda p: np.where(p < 0.5, 0.2, 0.8), (2, 2), (4, 4)),
 }
 """Calibration curve, and the beta laws of the reference's predictions and of the current ones."""
+LIMIT = "a jump at the threshold"
+"""A curve that the method smooths: nothing is promised."""
 
 
 def projections(runs: int) -> list[Check]:
@@ -205,7 +208,8 @@ def projections(runs: int) -> list[Check]:
         print(f"{name}: {share:.3f}", file=sys.stderr, flush=True)
         asked = f"least coverage of five scores, {runs} references of 1,500 rows, {name}, {laws}"
         asked += f", {beyond:.0%} beyond"
-        found.append((asked, f"{share:.3f} ({least})", "≥ .93", share >= 0.93))
+        promised = "" if name == LIMIT else "≥ .93"
+        found.append((asked, f"{share:.3f} ({least})", promised, not promised or share >= 0.93))
     return found
 
 
