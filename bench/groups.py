@@ -175,7 +175,7 @@ PROJECTED: dict[
 }
 """Calibration curve, and the beta laws of the reference's predictions and of the current ones."""
 LIMIT = "a jump at the threshold"
-"""A curve that the method smooths: nothing is promised."""
+"""A curve of which the prior expects little: nothing is promised."""
 
 
 def projections(runs: int) -> list[Check]:

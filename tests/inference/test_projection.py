@@ -97,6 +97,16 @@ def test_the_curve_is_uncertain_in_a_gap_of_the_reference():
     assert gap.high - gap.low > 3 * (filled.high - filled.low)
 
 
+@pytest.mark.parametrize("threshold", [0.3, 0.5])
+def test_the_curve_may_jump_at_the_threshold(threshold):
+    rng = np.random.default_rng(0)
+    p, current = rng.random((2, 20_000))
+    y = rng.random(20_000) < np.where(p < threshold, 0.2, 0.8)
+    found = project((y, p), current, threshold=threshold).accuracy
+    assert found.low < 0.8 < found.high
+    assert found.value == pytest.approx(0.8, abs=0.006)
+
+
 @pytest.mark.parametrize("p", [0.0, 1.0, 1e-300, 0.3])
 @pytest.mark.parametrize("y", [[0], [1], [0, 1], [1] * 50])
 def test_the_smallest_references(y, p):

@@ -1,9 +1,9 @@
 """Performance before labels arrive, if the calibration curve of a labelled reference still holds.
 
 Rate, Brier score, accuracy, AUC and net benefit of predictions f are functions of E[Y | f]. The reference
-gives that curve as logit f + g(logit f), with a line and a random walk as the prior of g: where the reference
-has rows they decide, and away from them the posterior widens with the distance. Its draws are those of the
-projection.
+gives that curve as logit f + g(logit f). The prior of g is a line, a random walk and a jump at the threshold:
+where the reference has rows they decide, and away from them the posterior widens with the distance. Its
+draws are those of the projection.
 With no reference the predictions are taken to be calibrated (confidence-based performance estimation).
 Nothing here is measured: a drift of the curve itself is not seen.
 """
@@ -37,10 +37,10 @@ KNOTS, DRAWS = 20, 1000
 FITTED_CELLS, DRAWN_CELLS = 1000, 250
 """Cells of about equally many rows that stand for the reference, and for the current rows in the draws."""
 
-LEVEL, SLOPE, WALK = 3.0, 1.0, 0.5
+LEVEL, SLOPE, WALK, JUMP = 3.0, 1.0, 0.5, 1.0
 """Prior standard deviations of g: its level (from a twentieth to twenty times the odds); its slope (at -1 the
-predictions say nothing, at 1 the curve is twice as steep); and its bend over one unit of the log-odds (a unit
-over the four from .12 to .88)."""
+predictions say nothing, at 1 the curve is twice as steep); its bend over one unit of the log-odds (a unit
+over the four from .12 to .88); and its jump at the threshold, where people act."""
 
 FEW, MOST_BEYOND = 5, 0.1
 """Rows of the reference that tell nothing of its curve beyond them; and share of rows there, above which
@@ -147,10 +147,10 @@ def project(
 
     Notes
     -----
-    The curve is a logistic regression on the log-odds of the predictions: a line plus a random walk, with
-    Gaussian priors around calibrated predictions. Intervals are quantiles of 1,000 draws of its posterior
-    (Laplace's approximation). Where more than one row in ten lies beyond all but five rows of the reference,
-    a CalibrantWarning says how many: there the walk alone says how far the curve may bend.
+    The curve is a logistic regression on the log-odds of the predictions: a line, a random walk and a jump at
+    the threshold, with Gaussian priors around calibrated predictions. Intervals are quantiles of 1,000 draws
+    of its posterior (Laplace's approximation). Where more than one row in ten lies beyond all but five rows
+    of the reference, a CalibrantWarning says how many: there the walk alone says how far the curve may bend.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def project(
             message += "there its curve is extrapolated."
             warnings.warn(CalibrantWarning(message), stacklevel=2)
         drift, drift_p_value = _kolmogorov_smirnov(known, now)
-        curve = _Curve.of(known, now)
+        curve = _Curve.of(known, now, threshold)
         mu = curve(f, curve.mode)
         cells, weight = _pooled(now, DRAWN_CELLS, threshold)
         draws = (curve(cells, curve.draws), cells, weight[:, 0] / now.total)
@@ -251,14 +251,17 @@ class _Curve(NamedTuple):
     draws: Floats
 
     @classmethod
-    def of(cls, known: Points, now: Points) -> _Curve:
+    def of(cls, known: Points, now: Points, threshold: float) -> _Curve:
         """Logistic regression with the log-odds of the predictions as offset."""
-        knots = np.unique(np.concatenate([log_odds(_quantiles(one)) for one in (known, now)]))
-        steps = np.tile(WALK * np.sqrt(np.diff(knots)), (knots.size, 1))
+        cut = float(log_odds(np.array(threshold)))
+        each = [log_odds(_quantiles(one)) for one in (known, now)]
+        knots = np.unique(np.concatenate([*each, [np.nextafter(cut, -np.inf), cut]]))
+        spread = np.where(knots[1:] == cut, JUMP, WALK * np.sqrt(np.diff(knots)))
+        steps = np.tile(spread, (knots.size, 1))
         level = np.full(knots.size, LEVEL)
         # The coefficients of level, slope and steps of the walk are independent and standard normal.
         basis = np.column_stack([level, SLOPE * knots, np.tril(steps, -1)])
-        f, mass = _pooled(known, FITTED_CELLS)
+        f, mass = _pooled(known, FITTED_CELLS, threshold)
         x, rows = log_odds(f), mass.sum(axis=1)
         features = _interpolated(x, knots, basis)
         found = posterior(features, x, rows, mass[:, 1] / rows, np.ones(basis.shape[1]))
@@ -285,7 +288,7 @@ def _interpolated(x: Floats, knots: Floats, values: Floats) -> Floats:
     return np.stack([np.interp(x, knots, column) for column in values.T], axis=1)
 
 
-def _pooled(points: Points, cells: int, threshold: float = 0.5) -> tuple[Floats, Floats]:
+def _pooled(points: Points, cells: int, threshold: float) -> tuple[Floats, Floats]:
     """Mean prediction and mass by outcome of the cells, each on one side of the threshold."""
     place = np.minimum(points.cumulative[:-1, 0] / points.total * cells, cells - 1)
     cell = np.unique(place.astype(np.int64) + cells * (points.p >= threshold), return_inverse=True)[
