@@ -274,8 +274,8 @@ def test_title_number_labels_and_legend(dense) -> None:
     assert texts_of(plot.figure) == [diagram.verdict.sentence, f"{diagram.label}, n = 3,000"]
     (legend,) = plot.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        "This model, pointwise 95% confidence band",
-        "Perfect calibration, simultaneous 95% consistency band",
+        "This model, 95% confidence band (at each point)",
+        "Perfect calibration, 95% consistency band (whole curve)",
         "Distribution of predictions",
     ]
     assert plot.ax.get_legend() is None
@@ -306,7 +306,7 @@ def test_texts_and_limits_that_were_asked_for(dense) -> None:
 def test_the_legend_has_the_label(dense) -> None:
     plot = cal.reliability_diagram(*dense).plot(label="naive Bayes")
     first = plot.figure.legends[0].get_texts()[0].get_text()
-    assert first == "naive Bayes, pointwise 95% confidence band"
+    assert first == "naive Bayes, 95% confidence band (at each point)"
 
 
 @pytest.mark.parametrize("size", [(3.0, 3.4), (6.0, 6.5), (9.0, 4.0)])
@@ -564,15 +564,15 @@ def test_models_with_points_stand_side_by_side(dense) -> None:
         plots = cal.reliability_diagrams(models).plot()
         assert len({id(plot.ax) for plot in plots.values()}) == alone
     legend = plots["a"].figure.legends[0].get_texts()[0].get_text()
-    assert legend == "This model, pointwise 95% confidence band and intervals"
+    assert legend == "This model, 95% confidence band and intervals (at each point)"
 
 
 @pytest.mark.parametrize(
     ("off", "sentence"),
     [
-        (lambda p: 0.1 * ((p > 0.35) & (p < 0.65)), "Predictions too low from 0.3 to 0."),
+        (lambda p: 0.1 * ((p > 0.35) & (p < 0.65)), "Predictions clearly too low from 0.3 to 0."),
         (lambda p: 0.1 * (p < 0.25) - 0.1 * (p > 0.65), "too high above 0.6, too low below 0.3"),
-        (lambda p: -0.2 * p * (1.2 - p), "Predictions too high everywhere"),
+        (lambda p: -0.2 * p * (1.2 - p), "Predictions clearly too high everywhere"),
     ],
 )
 def test_titles_name_the_ranges_where_the_curve_leaves_its_band(off, sentence: str) -> None:
@@ -589,7 +589,7 @@ def test_titles_name_the_ranges_where_the_curve_leaves_its_band(off, sentence: s
     diagram = cal.reliability_diagram(cal.Sketch.from_arrays(y, p), assessment=exact)
     assert sentence in diagram.verdict.sentence
     weak = replace(diagram, given=replace(exact, p_value=0.034))
-    assert weak.verdict.sentence == f"Weak evidence: {diagram.verdict.short} (p = 0.034)"
+    assert weak.verdict.sentence == f"Weak evidence overall: {diagram.verdict.short} (p = 0.034)"
 
 
 @pytest.mark.parametrize(

@@ -185,13 +185,13 @@ def legend_of(
     confidence: float,
     evidence: str = "",
     text: str = "This model",
-    kind: str = "pointwise",
+    where: str = "at each point",
 ) -> dict[str, str]:
     """Texts of the model's artists and of the diagonal's."""
     share = f"{100 * confidence:g}%"
     return {
-        keys: f"{text}, pointwise {share} confidence {evidence}" if evidence else text,
-        "diagonal+consistency_band": f"Perfect calibration, {kind} {share} consistency band",
+        keys: f"{text}, {share} confidence {evidence} (at each point)" if evidence else text,
+        "diagonal+consistency_band": f"Perfect calibration, {share} consistency band ({where})",
     }
 
 

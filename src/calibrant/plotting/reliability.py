@@ -240,7 +240,7 @@ class ReliabilityDiagram(Diagram):
             legend = legend_of_several([self])
         if left_out := round(self.curve.left_out * self.n):
             kind = "curve" if self.curve.drawn.any() else "point"
-            legend["histogram"] = f"{DISTRIBUTION}; {left_out:,} rows without a {kind}"
+            legend["histogram"] = f"{DISTRIBUTION}; {left_out:,} too sparse for a {kind}"
         return probability_frame(
             self.limits,
             legend,
@@ -294,7 +294,7 @@ def legend_of_several(diagrams: Sequence[ReliabilityDiagram]) -> dict[str, str]:
     dots = any(one.points.rows.size for one in diagrams)
     evidence = " and ".join(["band"] * line + ["intervals"] * dots)
     keys = "curve+confidence_band+points"
-    return legend_of(keys, diagrams[0].confidence, evidence, kind="simultaneous")
+    return legend_of(keys, diagrams[0].confidence, evidence, where="whole curve")
 
 
 class DiagramOptions(ReadingOptions, total=False):

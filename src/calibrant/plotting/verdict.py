@@ -71,10 +71,11 @@ def verdict_of(assessment: Assessment, curve: Curve | None = None, axis: float =
             few = f"{TOO_FEW.capitalize()} to tell (error up to {most})"
             return Verdict(few, TOO_FEW, False)
         return Verdict(f"{UNDETECTED.capitalize()} (could be up to {most})", UNDETECTED, False)
+    seen = None if curve is None else _seen(curve, axis, assessment.direction.label)
     sentence, short = (
         _CONFIDENCE.get(assessment.direction.label)
-        or _one_side(assessment)
-        or (curve and _seen(curve, axis, assessment.direction.label))
+        or _one_side(assessment, seen)
+        or seen
         or _ranges(assessment.direction.regions)
     )
     rarer = min(assessment.event_rate, 1.0 - assessment.event_rate)
@@ -83,7 +84,7 @@ def verdict_of(assessment: Assessment, curve: Curve | None = None, axis: float =
         sentence = f"Slightly {off}{sentence[0].lower()}{sentence[1:]}"
         short = f"slightly {short}"
     if assessment.p_value_judged > STRONG:
-        sentence = f"Weak evidence: {short} ({p_equation(assessment.p_value_judged)})"
+        sentence = f"Weak evidence overall: {short} ({p_equation(assessment.p_value_judged)})"
     return Verdict(sentence, short, True)
 
 
@@ -106,8 +107,11 @@ def number_text(value: float) -> str:
     return f"{value:.3f}" if value >= 0.01 else f"{value:.4f}" if value >= 0.001 else f"{value:.1g}"
 
 
-def _one_side(assessment: Assessment) -> tuple[str, str] | None:
-    """Nearly all of the error to one side: how far on average, or how often, where events are rare."""
+def _one_side(assessment: Assessment, seen: tuple[str, str] | None) -> tuple[str, str] | None:
+    """Nearly all of the error to one side: how far on average, or how often, where events are rare.
+
+    Of rare events most rows are in a corner of the picture, so the title says where the error is seen.
+    """
     predicted, rate = assessment.mean_prediction, assessment.event_rate
     bias, regions = predicted - rate, assessment.direction.regions
     same = sum(region.share for region in regions if region.gap * bias > 0.0)
@@ -121,7 +125,11 @@ def _one_side(assessment: Assessment) -> tuple[str, str] | None:
         if ratio < NOTABLE:
             return None
         times = f"{ratio:.0f}" if ratio >= 10.0 else f"{ratio:.2g}"
-        side = f"{times} times too {'high' if bias > 0.0 else 'low'}"
+        too = f"too {'high' if bias > 0.0 else 'low'} "
+        side = f"{times} times {too.rstrip()}"
+        where = seen[1].removeprefix(too) if seen else ""
+        if where and "too" not in where:
+            return f"Predictions {side}, clearly {where}", side
     else:
         side = _side(bias)
     return f"Predictions are {side} on average", side
@@ -176,7 +184,7 @@ def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
         return None
     text = ", ".join(f"{side} {where}" for _, side, where in found)
     text = text.replace(f", {found[0][1]}", " and")  # both to one side
-    return f"Predictions {text}", text
+    return f"Predictions clearly {text}", text
 
 
 def _side(gap: float) -> str:
