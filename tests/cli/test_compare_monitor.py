@@ -129,6 +129,14 @@ def test_a_class_is_never_compared_with_a_class(calibrant, classes, kind) -> Non
     assert (done.code, "--by" in done.err) == (2, True)
 
 
+@pytest.mark.parametrize("kind", ["confidence", "top-label"])
+def test_scores_of_the_confidence_are_named(calibrant, classes, kind) -> None:
+    words = ("--prob", "p_*", "--label", "y", "--multiclass", kind, "--by", "model", "--details")
+    shown = calibrant("assess", classes / "long.parquet", *words).out
+    assert "confidence: log loss" in shown
+    assert "\nlog loss" not in shown
+
+
 # --- monitor ---
 
 

@@ -114,7 +114,7 @@ def assessed(
     }
     profile = _profile(samples, profiling, ())
     finding: Any
-    of_confidence = samples.source.reading.multiclass in ("confidence", "top_label")
+    of_confidence = samples.source.reading.multiclass in ("confidence", "top-label")
     if not samples.by:
         finding = cal.assess(**samples.arguments, **settings, profile=profile)
         return finding.of_confidence() if of_confidence else finding
