@@ -274,7 +274,7 @@ def test_title_number_labels_and_legend(dense) -> None:
     assert texts_of(plot.figure) == [diagram.verdict.sentence, f"{diagram.label}, n = 3,000"]
     (legend,) = plot.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        "This model, 95% confidence band (at each point)",
+        "This model, 95% confidence band (pointwise)",
         "Perfect calibration, 95% consistency band (whole curve)",
         "Distribution of predictions",
     ]
@@ -306,7 +306,7 @@ def test_texts_and_limits_that_were_asked_for(dense) -> None:
 def test_the_legend_has_the_label(dense) -> None:
     plot = cal.reliability_diagram(*dense).plot(label="naive Bayes")
     first = plot.figure.legends[0].get_texts()[0].get_text()
-    assert first == "naive Bayes, 95% confidence band (at each point)"
+    assert first == "naive Bayes, 95% confidence band (pointwise)"
 
 
 @pytest.mark.parametrize("size", [(3.0, 3.4), (6.0, 6.5), (9.0, 4.0)])
@@ -564,7 +564,7 @@ def test_models_with_points_stand_side_by_side(dense) -> None:
         plots = cal.reliability_diagrams(models).plot()
         assert len({id(plot.ax) for plot in plots.values()}) == alone
     legend = plots["a"].figure.legends[0].get_texts()[0].get_text()
-    assert legend == "This model, 95% confidence band and intervals (at each point)"
+    assert legend == "This model, 95% confidence band and intervals (pointwise)"
 
 
 @pytest.mark.parametrize(

@@ -185,12 +185,12 @@ def legend_of(
     confidence: float,
     evidence: str = "",
     text: str = "This model",
-    where: str = "at each point",
+    where: str = "pointwise",
 ) -> dict[str, str]:
     """Texts of the model's artists and of the diagonal's."""
     share = f"{100 * confidence:g}%"
     return {
-        keys: f"{text}, {share} confidence {evidence} (at each point)" if evidence else text,
+        keys: f"{text}, {share} confidence {evidence} (pointwise)" if evidence else text,
         "diagonal+consistency_band": f"Perfect calibration, {share} consistency band ({where})",
     }
 
