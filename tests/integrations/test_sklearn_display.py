@@ -93,6 +93,18 @@ def test_cross_validation(fitted) -> None:
         ReliabilityDisplay.from_cv_results(cross_validate(model, X, y), X, y)
 
 
+def test_labels_that_the_estimator_does_not_know_are_refused(fitted) -> None:
+    model, X, labels = fitted
+    numbers = (labels == "yes").astype(int)
+    for y, wrong, known in ((labels, numbers, "'no', 'yes'"), (numbers, labels, "0, 1")):
+        results = cross_validate(model, X, y, cv=2, return_estimator=True, return_indices=True)
+        one = results["estimator"][0]
+        with refused("y", row=0, holds=known):
+            ReliabilityDisplay.from_estimator(one, X, wrong)
+        with refused("y", row=0, holds=known):
+            ReliabilityDisplay.from_cv_results(results, X, wrong)
+
+
 def test_what_cannot_be_drawn_is_refused(fitted) -> None:
     model, X, y = fitted
     for unfitted in (LogisticRegression(), LinearSVC(), make_pipeline(LogisticRegression())):

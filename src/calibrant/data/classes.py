@@ -158,6 +158,19 @@ def class_indices(given: NDArray[Any], known: list[Any], *, by_number: bool) -> 
 # -- logits ------------------------------------------------------------------------------------
 
 
+def require_known_classes(y: Any, classes: list[Any]) -> None:
+    """Refuse labels on which an estimator was not fitted: each would count as "no event" without a word."""
+    known = set(classes)
+    label = as_column(y, "y").tolist()
+    wrong = next((row for row, value in enumerate(label) if value not in known), None)
+    if wrong is not None:
+        raise InputError(
+            f"`y` must hold classes on which the estimator was fitted, {show_value(classes)}; row {wrong} is "
+            f"{show_value(label[wrong])}.",
+            row=wrong,
+        )
+
+
 def refuse_probabilities(logits: NDArray[Any], tolerance: float, argument: str) -> None:
     """Refuse a matrix whose every row lies in [0, 1] and sums to 1: nothing else looks like that.
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.data.arrays import as_column
-from calibrant.data.classes import confidence
-from calibrant.errors import InputError, show_value
+from calibrant.data.classes import confidence, require_known_classes
+from calibrant.errors import InputError
 from calibrant.measures.smooth_ece import smooth_ece
 from calibrant.plotting.display import ReliabilityDisplay
 
@@ -42,21 +41,8 @@ def neg_smooth_ece_scorer(estimator: Any, X: Any, y: Any, sample_weight: Any = N
             hint="Wrap it in `RecalibratedClassifier` or `sklearn.calibration.CalibratedClassifierCV`.",
         )
     classes = np.asarray(estimator.classes_)
-    _require_known_classes(y, classes.tolist())
+    require_known_classes(y, classes.tolist())
     probs = np.asarray(estimator.predict_proba(X))
     if classes.size == 2:
         return -smooth_ece(np.asarray(y) == classes[1], probs[:, 1], sample_weight=sample_weight)
     return -smooth_ece(confidence(y, probs, classes=classes.tolist(), sample_weight=sample_weight))
-
-
-def _require_known_classes(y: Any, classes: list[Any]) -> None:
-    """A label that is not among the classes would count as "no event" without a word."""
-    known = set(classes)
-    label = as_column(y, "y").tolist()
-    wrong = next((row for row, value in enumerate(label) if value not in known), None)
-    if wrong is not None:
-        raise InputError(
-            f"`y` must hold classes on which the estimator was fitted, {show_value(classes)}; row {wrong} is "
-            f"{show_value(label[wrong])}.",
-            row=wrong,
-        )

@@ -7,6 +7,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
+from calibrant.data.classes import require_known_classes
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, show_value
 from calibrant.plotting.artists import line
@@ -171,6 +172,7 @@ class ReliabilityDisplay:
         """
         name = type(estimator).__name__ if name is None else name
         y_prob, classes = _probabilities(estimator, X)
+        require_known_classes(y, classes)
         return cls._of(y, y_prob, classes, sample_weight, pos_label, name, ax, options)
 
     @classmethod
@@ -253,11 +255,15 @@ class ReliabilityDisplay:
                 argument="y",
                 hint="Pass `X` and `y` as they went into cross_validate.",
             )
+        folds_of = cv_results["indices"]["test"]
+        read = [
+            (*_probabilities(estimator, _safe_indexing(X, test)), test)
+            for estimator, test in zip(cv_results["estimator"], folds_of, strict=True)
+        ]
+        fitted = dict.fromkeys(each for _, classes, _ in read for each in classes)
+        require_known_classes(labels, list(fitted))
         sketches: dict[str, Sketch] = {}
-        for k, (estimator, test) in enumerate(
-            zip(cv_results["estimator"], cv_results["indices"]["test"], strict=True), 1
-        ):
-            y_prob, classes = _probabilities(estimator, _safe_indexing(X, test))
+        for k, (y_prob, classes, test) in enumerate(read, 1):
             wanted, column = _event_of(classes, pos_label)
             sketches[f"fold {k}"] = as_sketch(
                 (labels[test] == wanted).astype(int),
@@ -312,7 +318,7 @@ def _probabilities(estimator: Any, X: Any) -> tuple[Any, list[Any]]:
             argument="estimator",
             hint="Call fit(X, y), or pass probabilities to `from_predictions`.",
         )
-    return np.asarray(estimator.predict_proba(X)), list(estimator.classes_)
+    return np.asarray(estimator.predict_proba(X)), np.asarray(estimator.classes_).tolist()
 
 
 def _event_of(classes: list[Any], pos_label: Any) -> tuple[Any, int]:
