@@ -136,6 +136,28 @@ def test_a_guest_leaves_title_legend_and_layout_alone(dense) -> None:
     assert (low, high) == (pytest.approx(-0.02), pytest.approx(1.02))
 
 
+@pytest.mark.parametrize("rare_first", [False, True])
+def test_shared_axes_take_in_all_diagrams(dense, rare_first: bool) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 99, 20_000)
+    rare = cal.reliability_diagram((rng.random(p.size) < p).astype(int), p)
+    alone = rare.plot(axes()).ax
+    order = [cal.reliability_diagram(*dense), rare][:: -1 if rare_first else 1]
+    several = Figure().subplots(1, 2, sharey=True)
+    for ax, diagram in zip(several, order, strict=True):
+        diagram.plot(ax)
+        assert ax.get_ylim()[1] == several[0].get_ylim()[1]
+    assert several[0].get_ylim()[1] == pytest.approx(1.02)
+    assert several[int(not rare_first)].get_xlim() == alone.get_xlim()
+    assert several[int(not rare_first)].get_xlabel() == alone.get_xlabel()
+    assert "axis ends" in alone.get_xlabel()
+    both = Figure().subplots(2, sharex=True)
+    for ax, diagram in zip(both, order, strict=True):
+        diagram.plot(ax)
+    assert [ax.get_xlim()[1] for ax in both] == pytest.approx([1.02, 1.02])
+    assert [ax.get_xlabel() for ax in both] == ["Predicted probability"] * 2
+
+
 def test_looks_work_as_in_matplotlib(dense) -> None:
     ax = axes()
     plot = cal.reliability_diagram(*dense).plot(

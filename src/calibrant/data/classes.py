@@ -155,9 +155,6 @@ def class_indices(given: NDArray[Any], known: list[Any], *, by_number: bool) -> 
     return labels
 
 
-# -- logits ------------------------------------------------------------------------------------
-
-
 def require_known_classes(y: Any, classes: list[Any]) -> None:
     """Refuse labels on which an estimator was not fitted: each would count as "no event" without a word."""
     known = set(classes)
@@ -169,6 +166,9 @@ def require_known_classes(y: Any, classes: list[Any]) -> None:
             f"{show_value(label[wrong])}.",
             row=wrong,
         )
+
+
+# -- logits ------------------------------------------------------------------------------------
 
 
 def refuse_probabilities(logits: NDArray[Any], tolerance: float, argument: str) -> None:

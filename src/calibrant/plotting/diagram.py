@@ -29,6 +29,7 @@ from calibrant.plotting.artists import (
 from calibrant.plotting.frame import (
     FRAMES,
     LARGEST_FIGURE,
+    PREDICTED,
     Frame,
     Layout,
     framed,
@@ -264,7 +265,7 @@ class Diagram(Picture, Record):
         ----------
         ax : matplotlib.axes.Axes, optional
             Where to draw. Its title, legend and layout stay as they are; axis labels are set where there are
-            none, and limits take in what was drawn.
+            none, and limits take in what was drawn, also on axes that share them.
         theme : str or Theme, optional
             As in `save`; by default whichever fits the background.
         figsize : pair of float, optional
@@ -342,18 +343,23 @@ def on_axes(diagram: Diagram, ax: Any, theme: str | Theme | None, look: Mapping[
     require_axes(ax)
     chosen = theme_of(ax) if theme is None else as_theme(theme)
     beside = any(artist.get_gid() == SHARED for artist in ax.get_children())
-    empty = not ax.has_data()
+    shared = {axis: getattr(ax, f"get_shared_{axis}_axes")().get_siblings(ax) for axis in "xy"}
+    empty = {axis: not any(one.has_data() for one in shared[axis]) for axis in "xy"}
     color = look["color"] if "color" in look else next_color(ax)
     style = Style(chosen, **{**look, "color": color}, beside_others=beside)
     frame = diagram.frame()
     drawn = diagram.artists(ax, style)
-    for axis, ends in (("x", frame.xlim), ("y", frame.ylim)):
+    for axis, own, label in (("x", frame.xlim, frame.xlabel), ("y", frame.ylim, frame.ylabel)):
         low, high = getattr(ax, f"get_{axis}lim")()
-        if not empty:
-            ends = (min(low, ends[0]), max(high, ends[1]))
+        if empty[axis]:
+            low, high = own
+        ends = (min(low, own[0]), max(high, own[1]))
         getattr(ax, f"set_{axis}lim")(*ends)
         if not getattr(ax, f"get_{axis}label")():
-            getattr(ax, f"set_{axis}label")(getattr(frame, f"{axis}label"))
+            getattr(ax, f"set_{axis}label")(label)
+        for one in shared[axis] if ends != own or ends != (low, high) else []:
+            if getattr(one, f"get_{axis}label")().startswith(f"{PREDICTED} (axis "):
+                getattr(one, f"set_{axis}label")(PREDICTED)  # it named ends that are no longer
     if frame.names:
         set_names(ax, frame.names)
     return Plot(ax, ax.figure, drawn)
