@@ -610,6 +610,9 @@ def test_titles_name_the_ranges_where_the_curve_leaves_its_band(off, sentence: s
     exact = replace(found, direction=none, mean_prediction=found.event_rate)
     diagram = cal.reliability_diagram(cal.Sketch.from_arrays(y, p), assessment=exact)
     assert sentence in diagram.verdict.sentence
+    calibrated = cal.Sketch.from_arrays(rng.random(p.size) < p, p)
+    nowhere = cal.reliability_diagram(calibrated, assessment=exact).verdict.sentence
+    assert nowhere == "Miscalibrated overall, at no single place clearly"
     weak = replace(diagram, given=replace(exact, p_value=0.034))
     assert weak.verdict.sentence == f"Weak evidence overall: {diagram.verdict.short} (p = 0.034)"
 

@@ -54,7 +54,7 @@ def verdict_of(assessment: Assessment, curve: Curve | None = None, axis: float =
     """Direction and size of the error where calibration was rejected, and otherwise how large it may be.
 
     Errors to both sides are named by the ranges where a curve that is drawn, on an axis of this length, is
-    outside its consistency band.
+    outside its consistency band, the range with more of the error first.
 
     Examples
     --------
@@ -76,6 +76,7 @@ def verdict_of(assessment: Assessment, curve: Curve | None = None, axis: float =
         _CONFIDENCE.get(assessment.direction.label)
         or _one_side(assessment, seen)
         or seen
+        or (_NOWHERE if curve is not None and curve.drawn.any() else None)
         or _ranges(assessment.direction.regions)
     )
     rarer = min(assessment.event_rate, 1.0 - assessment.event_rate)
@@ -92,6 +93,10 @@ _CONFIDENCE = {
     "overconfident": ("Overconfident: too near 0 and 1", "overconfident"),
     "underconfident": ("Underconfident: too near 0.5", "underconfident"),
 }
+
+
+_NOWHERE = ("Miscalibrated overall, at no single place clearly", MISCALIBRATED)
+"""A rejection whose curve stays inside its band."""
 
 
 def number_text(value: float) -> str:
@@ -159,11 +164,11 @@ def _where(low: float, high: float, places: int, axis: tuple[float, float] = (0.
 
 
 def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
-    """The two longest ranges where the curve is outside its band, to a tenth of the axis."""
+    """The two ranges with most of the error where the curve is outside its band."""
     places = int(1.0 - np.floor(np.log10(axis)))
     step = 10.0**-places
     drawn = curve.drawn
-    x, y = curve.prediction[drawn], curve.observed[drawn]
+    x, y, weight = curve.prediction[drawn], curve.observed[drawn], curve.weight[drawn]
     sides = {
         "too low": y - curve.consistency_high[drawn],
         "too high": curve.consistency_low[drawn] - y,
@@ -176,9 +181,10 @@ def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
                 outside[before.stop : after.start] = True
         for run in runs(outside):
             low, high = x[run.start], x[run.stop - 1]
-            if f"{low:.{places}f}" != f"{high:.{places}f}":
-                where = _where(low, high, places, (x[0], x[-1]))
-                found.append((high - low, side, where))
+            alike = f"{low:.{places}f}" == f"{high:.{places}f}"
+            digits = decimal_places(high - low) if alike else places
+            where = _where(low, high, digits, (x[0], x[-1]))
+            found.append((float((weight * np.abs(y - x))[run].sum()), side, where))
     found = sorted(found, reverse=True)[:2]
     if not found or (direction.startswith("predictions") and not direction.endswith(found[0][1])):
         return None
