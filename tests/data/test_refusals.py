@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from pandas import DataFrame
 from scipy.sparse import csr_array
 from tests.refusals import ANYTHING, refused
 
+import calibrant as cal
 from calibrant import InputError, Sketch, scan, smooth_ece, smooth_ece_result
 from calibrant.data.rows import as_rows
 from calibrant.data.sketches import from_table
@@ -233,6 +235,33 @@ def test_the_cure_for_both_columns_of_predict_proba_works():
     with refused("y_prob", holds="`y_prob[:, 1]`"):
         smooth_ece(Y, both)
     assert smooth_ece(Y, both[:, 1]) == smooth_ece(Y, P)
+
+
+@pytest.mark.parametrize("asked", [cal.compare, cal.reliability_diagrams])
+def test_probabilities_of_two_classes_are_not_two_models(asked):
+    both = np.column_stack([1 - np.array(P), P])
+    for given, cure in (
+        (both, "`y_prob[:, 1]`"),
+        (DataFrame(both, columns=["n", "p"]), "`y_prob['p']`"),
+    ):
+        with refused("y_prob", holds=(cure, "a mapping from their names")):
+            asked(Y, given)
+    for models, names in ({"n": 1 - np.array(P), "p": P}, None), (both, ["n", "p"]):
+        assert asked(Y, models, names=names)
+
+
+def test_names_of_two_classes_do_not_say_that_the_confidence_is_meant():
+    both, names = np.column_stack([1 - np.array(P), P]), np.array(["no", "yes"])
+    frame = DataFrame(both, columns=names)
+    for reading in smooth_ece, cal.assess, cal.report:
+        with refused("y_prob", holds=("`y_prob[:, 1]`", "`pos_label=`", 'multiclass="confidence"')):
+            reading(names[Y], both, classes=names)
+    for given, cure in (frame, "`y_prob['yes']`"), (both.tolist(), "`numpy.array(y_prob)[:, 1]`"):
+        with refused("y_prob", holds=cure):
+            smooth_ece(names[Y], given)
+    assert smooth_ece(names[Y], frame["yes"], pos_label="yes") == smooth_ece(Y, P)
+    confident = smooth_ece(names[Y], both, classes=names, multiclass="confidence")
+    assert confident == smooth_ece(Y, both, multiclass="confidence")
 
 
 def test_swapped_arguments_are_seen_where_rows_are_dropped_and_where_labels_are_text():

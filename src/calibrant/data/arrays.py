@@ -68,10 +68,22 @@ def as_column(values: Any, name: str, *, dates: bool = False) -> NDArray[Any]:
     if column.ndim == 2 and 1 in column.shape:
         hint = f"Pass `numpy.ravel({name})`."
     elif column.ndim == 2 and column.shape[1] == 2 and name == "y_prob":
-        hint = "For two classes pass the probability of the event, `y_prob[:, 1]`; for the confidence in "
-        hint += 'the likelier one pass `multiclass="confidence"`.'
+        hint = f"{cure_of_two_columns(values)}, and with labels other than 0 and 1 `pos_label=`; for the "
+        hint += 'confidence in the likelier one pass `multiclass="confidence"`.'
     message = f"`{name}` must be one-dimensional; its shape is {column.shape}."
     raise InputError(message, hint=hint)
+
+
+def cure_of_two_columns(values: Any) -> str:
+    """Cure for the probabilities of two classes, as the library that they are of is written."""
+    columns = getattr(values, "columns", None)
+    if isinstance(values, list | tuple):
+        event = "numpy.array(y_prob)[:, 1]"
+    elif columns is None:
+        event = "y_prob[:, 1]"
+    else:
+        event = f"y_prob[{show_value(list(columns)[1])}]"
+    return f"For two classes pass the probability of the event, `{event}`"
 
 
 def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:

@@ -381,7 +381,10 @@ def as_class_probabilities(
         message = (
             "`y_prob` must have a row for each case and a column for each class; its shape is "
         )
-        hint = "For the probability of one event, in one column, use `calibrant.smooth_ece`."
+        hint = (
+            "For the probability of one event, in one column, use `calibrant.smooth_ece` without "
+        )
+        hint += "`multiclass=` and `classes=`."
         raise InputError(f"{message}{matrix.shape}.", hint=hint)
     if matrix.shape[0] == 0:
         raise InputError("`y_prob` must not be empty; it has no rows.")

@@ -89,6 +89,7 @@ class InputOptions(TypedDict, total=False):
         class against the rest, for functions that take groups.
     classes : sequence
         What the columns of class probabilities stand for; by default 0, 1, 2, ..., or the columns' names.
+        Two columns are class probabilities only with `multiclass`.
     """
 
     sample_weight: Any
@@ -635,22 +636,26 @@ def refuse_event(event: Any, labels: Collection[Any]) -> None:
 
 
 def has_classes(y_prob: Any, multiclass: Classes | None, classes: Any = None) -> bool:
-    """True for class probabilities: three columns or more are, and two that are said to be.
+    """True for class probabilities: three columns or more are, and two only with `multiclass`.
+
+    Names of two classes do not say which is meant, the event or the likelier class.
 
     Examples
     --------
     >>> has_classes([[0.2, 0.3, 0.5]], None), has_classes([[0.2, 0.8]], None), has_classes([0.2], None)
     (True, False, False)
+    >>> has_classes([[0.2, 0.8]], None, ["no", "yes"]), has_classes([[0.2, 0.8]], "confidence")
+    (False, True)
     """
     if multiclass is not None:
         require_choice("multiclass", multiclass, get_args(Classes))
-    if multiclass is not None or classes is not None:
         return True
     shape = getattr(y_prob, "shape", None)
     if not isinstance(shape, tuple):
         first = y_prob[0] if isinstance(y_prob, list | tuple) and y_prob else None
         shape = (len(y_prob), len(first)) if isinstance(first, list | tuple) else ()
-    return len(shape) == 2 and shape[1] > 2
+    columns = shape[1] if len(shape) == 2 else 1
+    return columns > 2 or (classes is not None and columns != 2)
 
 
 def is_frame(value: Any) -> bool:

@@ -20,7 +20,7 @@ from calibrant._arguments import (
     require_confidence,
 )
 from calibrant._format import decimals, group_text, p_equation
-from calibrant.data.arrays import as_array, as_column, require_entries
+from calibrant.data.arrays import as_array, as_column, cure_of_two_columns, require_entries
 from calibrant.data.classes import as_class_probabilities, top_label
 from calibrant.data.rows import (
     InputOptions,
@@ -777,6 +777,8 @@ def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
         return _named(y_prob)
     if is_frame(y_prob):
         require_columns(y_prob.columns, y_prob.columns, "`y_prob`")
+    if names is None:
+        _refuse_two_classes(y_prob)
     frame = nw.from_native(y_prob, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _named({name: frame[name].to_native() for name in frame.columns})
@@ -794,6 +796,18 @@ def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
             hint="Pass `numpy.column_stack(y_prob)`." if lying else None,
         )
     return _named([*zip(called, array.T, strict=True)])
+
+
+def _refuse_two_classes(y_prob: Any) -> None:
+    """Refuse what `predict_proba` gives for two classes, of which one alone is a model's predictions."""
+    shape: Any = getattr(y_prob, "shape", ())
+    if len(shape) != 2 or shape[1] != 2 or shape[0] < 3:
+        return
+    array = as_array(y_prob, "y_prob")
+    if array.dtype.kind == "f" and np.all(np.abs(array.sum(axis=1) - 1.0) <= 1e-6):
+        message = f"`y_prob` must not be the probabilities of two classes; all {len(array)} rows add up to 1."
+        hint = f"{cure_of_two_columns(y_prob)}; of two models, a mapping from their names."
+        raise InputError(message, hint=hint)
 
 
 def _named(models: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> dict[str, Any]:
