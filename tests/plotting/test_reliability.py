@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from itertools import pairwise
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -570,6 +571,27 @@ def test_one_kind_of_finding_is_said_once(dense) -> None:
     mixed = cal.plotting.forest_plot({"a": off, "b": other, "c": cal.assess(y[:50], p[:50])})
     assert "all" not in mixed.label
     assert "verdicts" in mixed.plot().artists
+
+
+def test_findings_of_a_forest_are_read_whole_in_narrow_figures() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 3, 20_000)
+    y = rng.random(p.size) < p
+    waves = {
+        "random forest, 300 trees": 0.02 * np.sin(20 * p),
+        "logistic regression": 0.03 * np.sin(9 * p),
+    }
+    off = {name: cal.assess(y, np.clip(p + wave, 0, 1)) for name, wave in waves.items()}
+    forest = cal.plotting.forest_plot(off | {"own": cal.assess(y, p)})
+    assert max(map(len, forest.verdicts)) > 40
+    for width in (4.0, 4.4, 8.0):
+        plot = forest.plot(figsize=(width, None))
+        texts = plot.artists["verdicts"]
+        assert tuple(" ".join(text.get_text().split()) for text in texts) == forest.verdicts
+        boxes = [text.get_window_extent() for text in texts]
+        assert max(box.x1 for box in boxes) < plot.figure.bbox.x1
+        assert all(upper.y0 > lower.y1 for upper, lower in pairwise(boxes))
+        plt.close(plot.figure)
 
 
 def test_labels_of_small_multiples_stand_at_the_edge(dense) -> None:

@@ -16,7 +16,7 @@ from calibrant.inference.find_groups import FoundGroups
 from calibrant.measures.result_record import plain
 from calibrant.plotting.artists import display_name
 from calibrant.plotting.diagram import Diagram, Style
-from calibrant.plotting.frame import SMALL, Frame
+from calibrant.plotting.frame import NOTE_FONT, Frame, note_in
 from calibrant.plotting.verdict import verdict_of
 
 Floats = NDArray[np.float64]
@@ -97,6 +97,7 @@ class ForestPlot(Diagram):
             [np.zeros(1), self.high, self.floor],
             self.miscalibrated,
             title=self.label[0].upper() + self.label[1:],
+            notes=() if self._alike else self.verdicts,
             xlabel="SmoothECE",
             legend={
                 "floor": "Expected by chance: the noise floor",
@@ -117,9 +118,16 @@ class ForestPlot(Diagram):
         drawn |= _intervals(ax, style, y, self.estimate, self.low, self.high, self.miscalibrated)
         if self._alike:
             return drawn
-        text = {"fontsize": SMALL - 1.0, "color": theme.muted, "textcoords": "offset points"}
+        inches = ax.bbox.width / ax.figure.dpi
+        text = {"fontsize": NOTE_FONT, "color": theme.muted, "linespacing": 1.1, "va": "bottom"}
         drawn["verdicts"] = [
-            ax.annotate(verdict, (0.0, at), xytext=(0, 6), **text)
+            ax.annotate(
+                note_in(verdict, inches),
+                (0.0, at),
+                xytext=(0, 4),
+                textcoords="offset points",
+                **text,
+            )
             for verdict, at in zip(self.verdicts, y, strict=False)
         ]
         return drawn

@@ -34,11 +34,15 @@ LEFT, RIGHT, ABOVE, BELOW, MARGIN = 0.72, 0.25, 0.14, 0.56, 0.14
 LINE = 0.2
 """Inches of a line of text, and of a name along an axis."""
 NAME = 0.34
-FONT, SMALL = 10.0, 9.0
+TICK = 0.4
+"""Inches of the label of a tick with its distance."""
+FONT, SMALL, NOTE_FONT = 10.0, 9.0, 8.0
 KEY = 0.4
 """Inches of a key of the legend."""
 CHARACTER = 0.0082
 """Inches of an average character, for each point of its size."""
+LONGEST_WORD = 14
+"""Letters of the longest word of a note: "underconfident"."""
 LARGEST_FIGURE = 100.0
 ROWS_SHOWN, ERROR_SHOWN = 0.995, 0.99
 """Shares of the rows and of the error that shortened axes must hold: the rest would be invisible."""
@@ -70,6 +74,8 @@ class Frame:
         Both axes have the same unit.
     names : tuple of str
         Labels along the vertical axis, at 0, 1, 2, ...
+    notes : tuple of str
+        Texts inside the axes above the lines of the names, which need room.
     """
 
     title: str
@@ -82,6 +88,7 @@ class Frame:
     muted: bool = False
     square: bool = False
     names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -274,7 +281,7 @@ def lay_out(
     lines_below = [*wrapped.values(), legend_title] if legend and legend_title else wrapped.values()
     below = LINE * sum(text.count("\n") + 1 for text in lines_below) + 0.1 * bool(legend)
     head = 0.32 if title else 0.0
-    tall = max(NAME * len(one.names) + 0.1 if one.names else side * one.aspect for one in frames)
+    tall = max(_names_height(one, side) if one.names else side * one.aspect for one in frames)
     # Labels that are the same everywhere stand at the edge of the grid.
     same = several and all(
         (one.xlabel, one.ylabel) == (first.xlabel, first.ylabel) for one in frames
@@ -312,7 +319,7 @@ def lay_out(
         own = min(tall, side * frame.aspect) if frame.square else tall
         box = ((x + left) / width, (top - own) / height, side / width, own / height)
         layout.panels.append((figure.add_axes(box), frame))
-        _dress(layout.panels[-1][0], frame, theme)
+        _dress(layout.panels[-1][0], frame, theme, side)
         for depth, (text, weight, muted) in enumerate(lines):
             y = top + above - 0.1 - LINE * (depth + 0.8)
             size = FONT if weight == "bold" else SMALL
@@ -324,6 +331,17 @@ def _names_width(frames: Sequence[Frame]) -> float:
     """Inches of the longest name along an axis."""
     lengths = [len(line) for frame in frames for name in frame.names for line in name.splitlines()]
     return 0.85 * CHARACTER * SMALL * max(lengths, default=0)
+
+
+def _names_height(frame: Frame, side: float) -> float:
+    """Inches of the names along an axis, and of the notes above their lines."""
+    lines = max((note_in(note, side).count("\n") for note in frame.notes), default=0)
+    return (NAME + NOTE_FONT * 1.3 / 72.0 * lines) * len(frame.names) + 0.1
+
+
+def note_in(text: str, inches: float) -> str:
+    """A note in lines that fit axes of this width."""
+    return "\n".join(_wrapped(text, max(int(inches / (0.9 * CHARACTER * NOTE_FONT)), LONGEST_WORD)))
 
 
 def _lines(frame: Frame, name: str, inches: float) -> list[tuple[str, str, bool]]:
@@ -360,8 +378,8 @@ def _inches(figsize: Any) -> tuple[float | None, float | None]:
     return sides[0], sides[1]
 
 
-def _dress(ax: Any, frame: Frame, theme: Theme) -> None:
-    """Labels, ticks, limits and spines of axes of our own."""
+def _dress(ax: Any, frame: Frame, theme: Theme, side: float) -> None:
+    """Labels, ticks, limits and spines of axes of our own, so many inches wide."""
     ax.set_facecolor(theme.paper)
     for name, spine in ax.spines.items():
         spine.set_visible(name in ("left", "bottom"))
@@ -374,13 +392,15 @@ def _dress(ax: Any, frame: Frame, theme: Theme) -> None:
         text.set_parse_math(False)
     if frame.names:
         set_names(ax, frame.names)
-    ax.set_xticks(_ticks(frame))
+    ax.set_xticks(_ticks(frame, side))
     if frame.square:
-        ax.set_yticks(_ticks(frame))
+        ax.set_yticks(_ticks(frame, side))
 
 
-def _ticks(frame: Frame) -> Floats:
-    locator = require("matplotlib.ticker", caller="plot").MaxNLocator(6, steps=[1, 2, 5, 10])
+def _ticks(frame: Frame, side: float = PANEL) -> Floats:
+    """Ticks with room for their labels on an axis of so many inches."""
+    most = min(max(int(side / TICK), 2), 6)
+    locator = require("matplotlib.ticker", caller="plot").MaxNLocator(most, steps=[1, 2, 5, 10])
     low, high = frame.xlim
     return np.array([tick for tick in locator.tick_values(low, high) if low <= tick <= high])
 
