@@ -80,6 +80,31 @@ def test_many_classes() -> None:
     )
 
 
+def test_invalid_rows_are_dropped_where_asked_for(fitted) -> None:
+    model, X, labels = fitted
+    probs = model.predict_proba(X)
+    y = (labels == "yes").astype(float)
+    y[3] = np.nan
+    for given, event in ((probs[:, 1], None), (probs, None), (probs, 1)):
+        with refused(row=3, holds="on_invalid"):
+            ReliabilityDisplay.from_predictions(y, given, pos_label=event, ax=axes())
+        display = ReliabilityDisplay.from_predictions(
+            y, given, pos_label=event, on_invalid="drop", ax=axes()
+        )
+        assert display.diagram.n == len(y) - 1
+    weight = np.where(np.arange(len(y)) == 3, np.nan, 1.0)
+    results = cross_validate(model, X, labels, cv=4, return_estimator=True, return_indices=True)
+    options = {"sample_weight": weight, "on_invalid": "drop", "ax": axes()}
+    folded = ReliabilityDisplay.from_cv_results(results, X, labels, **options)
+    assert folded.diagram.n == len(y) - 1
+
+
+def test_unknown_keywords_are_refused_with_all_that_there_are(fitted) -> None:
+    model, X, y = fitted
+    with refused("band_width", holds=("`bandwidth`", "confidence", "theme", "color")):
+        ReliabilityDisplay.from_estimator(model, X, y, band_width=0.1)
+
+
 def test_cross_validation(fitted) -> None:
     model, X, y = fitted
     results = cross_validate(model, X, y, cv=4, return_estimator=True, return_indices=True)

@@ -247,6 +247,12 @@ def test_unknown_keywords_name_the_nearest(dense, key: str, near: str) -> None:
         cal.reliability_diagram(*dense).plot(axes(), **{key: 1})
 
 
+def test_bins_are_those_of_the_binned_diagram(dense) -> None:
+    with pytest.raises(TypeError, match=r"plotting\.binned_diagram"):
+        cal.reliability_diagram(*dense, n_bins=10)
+    assert len(cal.plotting.binned_diagram(*dense, n_bins=4).columns()["observed"]) == 4
+
+
 @pytest.mark.parametrize("key", ["title", "subtitle", "xlabel", "xlim", "legend"])
 def test_texts_are_for_new_figures(dense, key: str) -> None:
     value = (0, 1) if key == "xlim" else False if key == "legend" else "text"

@@ -535,9 +535,10 @@ _BY_PLACE = {
     "`assess_by` takes groups, by `by=`.": "by groups group",
     "Nothing is drawn at random here.": "random_state",
     "Where numbers are drawn at random, there is `random_state=`; elsewhere nothing is.": "seed rng",
-    "Pass `n_bins=`, `strategy=` and `norm=` to `expected_calibration_error`.": (
-        "bins n_bins strategy norm"
+    "`plotting.binned_diagram` and `expected_calibration_error` take `n_bins=` and `strategy=`.": (
+        "bins n_bins strategy"
     ),
+    "`expected_calibration_error` takes `norm=`.": "norm",
     "Intervals are those of `assess`, with `confidence=`.": "confidence ci level",
     "Tests and intervals take `confidence=`, which is 1 minus it.": "alpha",
     "`assess` takes `weight_type=`.": "weight_type",

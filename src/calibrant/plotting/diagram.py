@@ -44,6 +44,7 @@ from calibrant.plotting.verdict import Verdict
 
 Size = tuple[float, float | None]
 STYLES = ("color", "label", "linewidth", "linestyle", "alpha")
+PICTURE_OPTIONS = ("theme", "figsize")
 
 
 class Look(TypedDict, total=False):
@@ -315,18 +316,24 @@ class Diagram(Picture, Record):
         return plot
 
 
-def split_look(look: Mapping[str, Any], *, new: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Keywords of the artist and of the frame; unknown ones are refused, with the nearest that exists."""
+def split_look(
+    look: Mapping[str, Any], *, new: bool, beside: Sequence[str] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keywords of the artist and of the frame; unknown ones are refused, with the nearest that exists.
+
+    `beside` names further keywords of the function that was called.
+    """
     lines = require("matplotlib.lines", caller="plot")
     look = require("matplotlib.cbook", caller="plot").normalize_kwargs(look, lines.Line2D)
     for key, value in look.items():
         if key not in (*STYLES, *FRAMES):
-            close = get_close_matches(key, [*STYLES, *FRAMES, "theme", "figsize", "ax"], n=1)
+            known = [*beside, *PICTURE_OPTIONS, *STYLES, *FRAMES]
+            close = get_close_matches(key, [*known, "ax"], n=1)
             near = f"Did you mean `{close[0]}`? " if close else ""
             raise InputError(
                 f"`{key}` is no keyword of this picture.",
                 argument=key,
-                hint=f"{near}There are {', '.join([*STYLES, *FRAMES])}.",
+                hint=f"{near}There are {', '.join(known)}.",
             )
         if key in FRAMES and not new and value is not None:
             raise InputError(

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Unpack, cast
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 
+from calibrant.data.arrays import is_missing
 from calibrant.data.classes import require_known_classes
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, show_value
 from calibrant.plotting.artists import line
-from calibrant.plotting.diagram import Look
+from calibrant.plotting.diagram import PICTURE_OPTIONS, Look, split_look
 from calibrant.plotting.diagrams import Diagrams, reliability_diagrams
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.plotting.themes import Theme
 
-DIAGRAM_OPTIONS = ("bandwidth", "confidence", "design_effect")
+DIAGRAM_OPTIONS = ("bandwidth", "confidence", "design_effect", "on_invalid")
 FOLD_ALPHA = 0.35
 
 
@@ -33,6 +34,7 @@ class DisplayOptions(DrawingOptions, total=False):
     bandwidth: float
     confidence: float
     design_effect: float
+    on_invalid: Literal["raise", "drop"]
 
 
 class ReliabilityDisplay:
@@ -167,8 +169,8 @@ class ReliabilityDisplay:
         ax : matplotlib.axes.Axes, optional
             A new figure, if none is given.
         **options
-            `bandwidth`, `confidence` and `design_effect` as in `reliability_diagram`; all others as
-            in `plot`.
+            `bandwidth`, `confidence`, `design_effect` and `on_invalid` as in `reliability_diagram`; all
+            others as in `plot`.
         """
         name = type(estimator).__name__ if name is None else name
         y_prob, classes = _probabilities(estimator, X)
@@ -204,12 +206,13 @@ class ReliabilityDisplay:
         ax : matplotlib.axes.Axes, optional
             A new figure, if none is given.
         **options
-            `bandwidth`, `confidence` and `design_effect` as in `reliability_diagram`; all others as
-            in `plot`.
+            `bandwidth`, `confidence`, `design_effect` and `on_invalid` as in `reliability_diagram`; all
+            others as in `plot`.
         """
         shape = np.shape(y_prob)
         several = len(shape) == 2 and shape[1] > 1
-        classes = np.unique(np.asarray(y_true)).tolist() if several else None
+        labels = np.asarray(y_true)
+        classes = np.unique(labels[~is_missing(labels)]).tolist() if several else None
         return cls._of(y_true, y_prob, classes, sample_weight, pos_label, name, ax, options)
 
     @classmethod
@@ -246,6 +249,7 @@ class ReliabilityDisplay:
                 hint="Call cross_validate with return_estimator=True and return_indices=True.",
             )
         numbers, look = _split(options)
+        reading = {"on_invalid": numbers.pop("on_invalid", "raise")}
         labels, every = np.asarray(y), None if sample_weight is None else np.asarray(sample_weight)
         last = max((int(np.max(test)) for test in cv_results["indices"]["test"]), default=-1)
         if last >= len(labels):
@@ -269,6 +273,7 @@ class ReliabilityDisplay:
                 (labels[test] == wanted).astype(int),
                 y_prob[:, column],
                 sample_weight=None if every is None else every[test],
+                **reading,
             )
         whole = reliability_diagram(sum(sketches.values()), **numbers)
         name = type(cv_results["estimator"][0]).__name__ if name is None else name
@@ -297,7 +302,10 @@ class ReliabilityDisplay:
             return cls(reliability_diagrams(y, y_prob, **numbers), name=name).plot(ax, **look)
         else:
             pos_label, column = _event_of(classes, pos_label)
-            y, y_prob = (np.asarray(y) == pos_label).astype(int), np.asarray(y_prob)[:, column]
+            labels = np.asarray(y)
+            known = ~is_missing(labels)
+            y, y_prob = np.full(labels.shape, np.nan), np.asarray(y_prob)[:, column]
+            y[known] = labels[known] == pos_label
         diagram = reliability_diagram(y, y_prob, **numbers)
         return cls(diagram, name=name, pos_label=pos_label).plot(ax, **look)
 
@@ -305,7 +313,10 @@ class ReliabilityDisplay:
 def _split(options: DisplayOptions) -> tuple[dict[str, Any], Any]:
     """Keywords of the diagram, and of its drawing."""
     numbers = {key: value for key, value in options.items() if key in DIAGRAM_OPTIONS}
-    return numbers, {key: value for key, value in options.items() if key not in numbers}
+    look = {key: value for key, value in options.items() if key not in numbers}
+    of_artists = {key: value for key, value in look.items() if key not in PICTURE_OPTIONS}
+    split_look(of_artists, new=True, beside=DIAGRAM_OPTIONS)
+    return numbers, look
 
 
 def _probabilities(estimator: Any, X: Any) -> tuple[Any, list[Any]]:
