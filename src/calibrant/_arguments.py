@@ -60,14 +60,16 @@ def nearest(value: object, words: Iterable[str]) -> str | None:
     return f'Did you mean "{near[0]}"?' if near else None
 
 
-def require_choice(argument: str, value: object, choices: Sequence[str | None]) -> None:
-    """Refuse a value that is none of these words, with the nearest that is."""
+def require_choice(
+    argument: str, value: object, choices: Sequence[str | None], hint: str | None = None
+) -> None:
+    """Refuse a value that is none of these words, with the nearest that is, or a hint."""
     if (value is None or isinstance(value, str)) and value in choices:
         return
     words = [choice for choice in choices if choice is not None]
     listed = [f'"{choice}"' if choice is not None else "None" for choice in choices]
     rule = f"be {' or '.join(filter(None, [', '.join(listed[:-1]), listed[-1]]))}"
-    raise invalid(argument, rule, value, nearest(value, words))
+    raise invalid(argument, rule, value, nearest(value, words) or hint)
 
 
 def require_number(
@@ -102,7 +104,7 @@ def require_share(argument: str, value: Any) -> float:
     """
     if is_number(value) and 0.0 < float(value) < 1.0:
         return float(value)
-    raise invalid(argument, "be a number between 0 and 1", value, hint=_of_percent(value))
+    raise invalid(argument, "be a number above 0 and below 1", value, hint=_of_percent(value))
 
 
 def require_confidence(confidence: Any) -> float:

@@ -242,6 +242,7 @@ def test_probabilities_of_two_classes_are_not_two_models(asked):
     both = np.column_stack([1 - np.array(P), P])
     for given, cure in (
         (both, "`y_prob[:, 1]`"),
+        (both.tolist(), "`numpy.array(y_prob)[:, 1]`"),
         (DataFrame(both, columns=["n", "p"]), "`y_prob['p']`"),
     ):
         with refused("y_prob", holds=(cure, "a mapping from their names")):
@@ -318,3 +319,24 @@ def test_percentages_that_look_like_fractions_are_warned_of():
     assert smooth_ece(Y, 100 * np.array(P), percent=True) == pytest.approx(
         smooth_ece(Y, P), abs=1e-12
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "cure"),
+    [
+        (lambda: cal.assess(), "y_true", "`y_true` and `y_prob` are missing"),
+        (lambda: cal.assess({"lr": (Y, P)}), "y_prob", '(y_true, {"a": p, "b": q})'),
+        (lambda: cal.assess_by({"lr": (Y, P)}), "y_prob", '(y_true, {"a": p, "b": q})'),
+        (lambda: cal.report({"lr": (Y, P)}), "y_true", '(y_true, {"a": p, "b": q})'),
+        (lambda: cal.assess(Y, P, margin=0), "margin", "above 0 and below 1; got 0"),
+        (lambda: cal.assess(Y, P, scale="logits"), "scale", 'Did you mean "logit"?'),
+        (
+            lambda: cal.assess(Y, P, sample_weight=P, weight_type="survey"),
+            "weight_type",
+            'Survey weights are "importance"',
+        ),
+    ],
+)
+def test_refusals_name_what_was_meant(call, argument, cure):
+    with refused(argument, holds=cure):
+        call()

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from calibrant._arguments import nearest, require_choice, require_flag
 from calibrant.data.arrays import (
+    SEVERAL_MODELS,
     as_column,
     is_missing,
     require_entries,
@@ -460,6 +461,10 @@ def as_rows(
     if y_prob is None:
         message = f"`y_prob` is missing; there is one argument, of type {type(y_true).__name__}."
         hint = "Pass (y_true, y_prob), or data= with the names of columns."
+        if y_true is None:
+            message = "`y_true` and `y_prob` are missing."
+        elif isinstance(y_true, Mapping):
+            hint = f'{SEVERAL_MODELS} Pass them as (y_true, {{"a": p, "b": q}}).'
         raise InputError(message, hint=hint)
     if has_classes(y_prob, multiclass, classes):
         from calibrant.data.classes import confidence

@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_choice, require_number, require_share
-from calibrant.errors import InputError, invalid, show_value
+from calibrant._arguments import nearest, require_choice, require_number, require_share
+from calibrant.errors import InputError, invalid
 
 Floats = NDArray[np.float64]
 Map = Callable[[Floats], Floats]
@@ -284,7 +284,7 @@ def _named(name: str) -> Scale:
     rule = (
         f"be a Scale, or one of {', '.join(MAPS)}, relative:RATE with a base rate between 0 and 1"
     )
-    raise InputError(f"`scale` must {rule}; got {show_value(name)}.")
+    raise invalid("scale", rule, name, nearest(name, MAPS))
 
 
 def name_for_file(scale: Scale, what: str, hint: str) -> str:

@@ -11,13 +11,13 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._arguments import CONFIDENCE, is_number, require_choice, require_confidence
+from calibrant._arguments import CONFIDENCE, require_choice, require_confidence, require_share
 from calibrant.data.arrays import require_each
 from calibrant.data.rows import InputOptions, Rows, as_rows, has_classes, require_same_index
 from calibrant.data.scales import PROBABILITY, Scale
 from calibrant.data.sketch import Sketch, as_sketch, warn_of_hard_labels
 from calibrant.data.sketches import Stacked, is_summed
-from calibrant.errors import CalibrantWarning, InputError, TooFewRows, show_value
+from calibrant.errors import CalibrantWarning, InputError, TooFewRows
 from calibrant.inference.assessment import Assessment
 from calibrant.inference.calibration_test import CalibrationTest, Interval, NoiseFloor
 from calibrant.inference.clusters import (
@@ -119,7 +119,8 @@ def assess(
             data, y_true, y_prob, options, cluster=cluster, scale=scale, rows=by_row
         )
     asked = None if profile is None else as_profile(profile)
-    require_choice("weight_type", weight_type, ("importance", "frequency"))
+    hint = 'Survey weights are "importance"; "frequency" is for rows that stand for several equal ones.'
+    require_choice("weight_type", weight_type, ("importance", "frequency"), hint)
     if weight_type == "frequency" and is_summed(y_true):
         raise InputError(
             "`weight_type` of a sketch was settled when it was made: importance.",
@@ -256,5 +257,5 @@ def read_clustered(
 
 def require_margin(margin: float | None) -> None:
     """Refuse a margin that says nothing of a SmoothECE, which is at most 1."""
-    if margin is not None and not (is_number(margin) and 0.0 < margin < 1.0):
-        raise InputError(f"`margin` must lie between 0 and 1; it is {show_value(margin)}.")
+    if margin is not None:
+        require_share("margin", margin)

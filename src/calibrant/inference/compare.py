@@ -777,17 +777,19 @@ def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
         return _named(y_prob)
     if is_frame(y_prob):
         require_columns(y_prob.columns, y_prob.columns, "`y_prob`")
-    if names is None:
-        _refuse_two_classes(y_prob)
     frame = nw.from_native(y_prob, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return _named({name: frame[name].to_native() for name in frame.columns})
+        models = {name: frame[name].to_native() for name in frame.columns}
+        _refuse_two_classes(y_prob, [*models.values()])
+        return _named(models)
     array = np.empty(0) if y_prob is None else as_array(y_prob, "y_prob")
     if array.ndim != 2:
         raise InputError(
             "`y_prob` must be a mapping of model names to predictions, a frame or an array with a column "
             "for each model."
         )
+    if names is None:
+        _refuse_two_classes(y_prob, [*array.T])
     called = [f"model {k + 1}" for k in range(array.shape[1])] if names is None else list(names)
     if len(called) != array.shape[1]:
         lying = len(called) == len(array)
@@ -798,14 +800,14 @@ def models_of(y_prob: Any, names: Sequence[str] | None) -> dict[str, Any]:
     return _named([*zip(called, array.T, strict=True)])
 
 
-def _refuse_two_classes(y_prob: Any) -> None:
+def _refuse_two_classes(y_prob: Any, columns: Sequence[Any]) -> None:
     """Refuse what `predict_proba` gives for two classes, of which one alone is a model's predictions."""
-    shape: Any = getattr(y_prob, "shape", ())
-    if len(shape) != 2 or shape[1] != 2 or shape[0] < 3:
+    if len(columns) != 2:
         return
-    array = as_array(y_prob, "y_prob")
-    if array.dtype.kind == "f" and np.all(np.abs(array.sum(axis=1) - 1.0) <= 1e-6):
-        message = f"`y_prob` must not be the probabilities of two classes; all {len(array)} rows add up to 1."
+    first, second = (as_array(column, "y_prob") for column in columns)
+    numbers = first.dtype.kind == second.dtype.kind == "f" and len(first) > 2
+    if numbers and np.all(np.abs(first + second - 1.0) <= 1e-6):
+        message = f"`y_prob` must not be the probabilities of two classes; all {len(first)} rows add up to 1."
         hint = f"{cure_of_two_columns(y_prob)}; of two models, a mapping from their names."
         raise InputError(message, hint=hint)
 

@@ -346,7 +346,7 @@ def _groups(
             raise InputError(
                 "`y_true` must hold sketches, where there are no predictions beside it; group "
                 f"{show_value(key)} is a {type(sketch).__name__}.",
-                hint="Arrays of several models go into `y_prob`, by name.",
+                hint='Pass arrays of models as `calibrant.report(y_true, {"a": p, "b": q})`.',
             )
         own[key] = as_sketch(sketch, scale=scale) if sketch.n else sketch
     groups = Sketches(own, by=getattr(y_true, "by", "group"))
