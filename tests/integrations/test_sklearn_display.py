@@ -112,6 +112,10 @@ def test_cross_validation(fitted) -> None:
     assert display.diagram.n == len(y)
     assert len(display.folds) == len(display.artists_["folds"]) == 4
     assert sum(fold.n for fold in display.folds.values()) == len(y)
+    names = [text.get_text() for text in display.ax_.legend().get_texts()]
+    assert names == ["LogisticRegression", "Single folds"]
+    (legend,) = ReliabilityDisplay.from_cv_results(results, X, y).figure_.legends
+    assert [text.get_text() for text in legend.get_texts()].count("Single folds") == 1
     with refused("y", holds="cross_validate"):
         ReliabilityDisplay.from_cv_results(results, X[:100], y[:100])
     with refused("cv_results", holds="return_indices"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack, cast
 
 import numpy as np
@@ -12,13 +13,15 @@ from calibrant.data.classes import require_known_classes
 from calibrant.data.sketch import Sketch, as_sketch
 from calibrant.errors import InputError, show_value
 from calibrant.plotting.artists import line
-from calibrant.plotting.diagram import PICTURE_OPTIONS, Look, split_look
+from calibrant.plotting.diagram import PICTURE_OPTIONS, Diagram, Look, Style, split_look
 from calibrant.plotting.diagrams import Diagrams, reliability_diagrams
+from calibrant.plotting.frame import Frame
 from calibrant.plotting.reliability import ReliabilityDiagram, reliability_diagram
 from calibrant.plotting.themes import Theme
 
 DIAGRAM_OPTIONS = ("bandwidth", "confidence", "design_effect", "on_invalid")
 FOLD_ALPHA = 0.35
+FOLDS = "Single folds"
 
 
 class DrawingOptions(Look, total=False):
@@ -120,23 +123,10 @@ class ReliabilityDisplay:
             self.ax_ = [plot.ax for plot in plots.values()] if ax is None else ax
             return self
         look.setdefault("label", self.name if name is None else name)
-        plot = self.diagram.plot(ax, **look)
+        drawn = self.diagram if self.folds is None else _WithFolds(self.diagram, self.folds)
+        plot = drawn.plot(ax, **look)
         self.ax_, self.figure_, self.line_ = plot.ax, plot.figure, plot.main
         self.artists_ = dict(plot.artists)
-        if self.folds is not None:
-            thin = {"alpha": FOLD_ALPHA, "linewidth": 0.8, "zorder": 2.7}
-            color = self.line_.get_edgecolor()[0]
-            curves = [cast(ReliabilityDiagram, fold).curve for fold in self.folds.values()]
-            self.artists_["folds"] = [
-                line(
-                    plot.ax,
-                    curve.prediction,
-                    np.where(curve.drawn, curve.observed, np.nan),
-                    color=color,
-                    **thin,
-                )
-                for curve in curves
-            ]
         return self
 
     @classmethod
@@ -308,6 +298,33 @@ class ReliabilityDisplay:
             y[known] = labels[known] == pos_label
         diagram = reliability_diagram(y, y_prob, **numbers)
         return cls(diagram, name=name, pos_label=pos_label).plot(ax, **look)
+
+
+@dataclass(frozen=True, eq=False)
+class _WithFolds(Diagram):
+    """The diagram of all rows over thin lines, one for each fold."""
+
+    whole: ReliabilityDiagram
+    folds: Diagrams
+
+    @property
+    def label(self) -> str:
+        return self.whole.label
+
+    def frame(self) -> Frame:
+        frame = self.whole.frame()
+        return replace(frame, legend={**frame.legend, "folds": FOLDS})
+
+    def artists(self, ax: Any, style: Style) -> dict[str, list[Any]]:
+        drawn = self.whole.artists(ax, style)
+        thin = {"color": style.color, "alpha": FOLD_ALPHA, "linewidth": 0.8, "zorder": 2.7}
+        curves = [cast(ReliabilityDiagram, fold).curve for fold in self.folds.values()]
+        drawn["folds"] = [
+            line(ax, curve.prediction, np.where(curve.drawn, curve.observed, np.nan), **thin)
+            for curve in curves
+        ]
+        drawn["folds"][0].set_label(FOLDS)
+        return drawn
 
 
 def _split(options: DisplayOptions) -> tuple[dict[str, Any], Any]:
