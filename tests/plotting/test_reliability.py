@@ -484,10 +484,30 @@ def test_diagrams_of_other_kinds_stand_together(dense, layout) -> None:
         several.to_svg(layout="forest")
 
 
-def test_values_that_matplotlib_refuses(dense) -> None:
-    for look in ({"color": "no colour"}, {"alpha": 2}):
-        with pytest.raises(ValueError, match=r"no colour|alpha"):
-            cal.reliability_diagram(*dense).plot(axes(), **look)
+@pytest.mark.parametrize(
+    "look",
+    [
+        {"color": 3},
+        {"color": "no colour"},
+        {"title": 3},
+        {"xlabel": b"p"},
+        {"xlim": 1},
+        {"ylim": (0, np.nan)},
+        {"ylim": (0.5, 0.5)},
+    ],
+)
+def test_looks_of_another_type_are_refused(dense, look) -> None:
+    (key,) = look
+    diagram = cal.reliability_diagram(*dense)
+    with refused(key, *look.values(), holds="must be"):
+        diagram.plot(**look)
+    with refused(key, *look.values(), holds="must be"):
+        cal.plotting.Diagrams({"a": diagram, "b": diagram}).plot(**look)
+    if key == "color":
+        with refused(key, *look.values()):
+            cal.plotting.Diagrams({"a": diagram}).plot(color={"a": look[key]})
+    with pytest.raises(ValueError, match="alpha"):
+        diagram.plot(axes(), alpha=2)
 
 
 def test_axes_around_a_short_range_say_where_they_are() -> None:

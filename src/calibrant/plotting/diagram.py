@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 from numpy.typing import NDArray
 
-from calibrant._arguments import require_number
+from calibrant._arguments import is_number, require_number
 from calibrant._optional import require
-from calibrant.errors import InputError
+from calibrant.errors import InputError, invalid
 from calibrant.measures.result_record import Record, frame_of, plain, rows_text
 from calibrant.plotting.artists import (
     SHARED,
@@ -339,10 +340,26 @@ def split_look(
             raise InputError(
                 f"`{key}` is for a new figure; on axes of your own, set it there.", argument=key
             )
+        _require_look(key, value)
     style = {key: look[key] for key in STYLES if look.get(key) is not None}
     if "label" in style:
         style["label"] = display_name(style["label"])
     return style, {key: look[key] for key in FRAMES if look.get(key) is not None}
+
+
+def _require_look(key: str, value: Any) -> None:
+    """Refuse values of which matplotlib's errors, much later, do not name the keyword."""
+    if value is None:
+        return
+    if key == "color" and not require("matplotlib.colors", caller="plot").is_color_like(value):
+        raise invalid(key, 'be a colour of matplotlib, such as "C0" or "#0b62ad"', value)
+    if key in ("title", "subtitle", "xlabel", "ylabel") and not isinstance(value, str):
+        raise invalid(key, 'be text ("" for none)', value)
+    if key in ("xlim", "ylim"):
+        ends = list(value) if isinstance(value, Iterable) else []
+        numbers = all(is_number(end) and isfinite(end) for end in ends)
+        if len(ends) != 2 or not numbers or ends[0] == ends[1]:
+            raise invalid(key, "be two different numbers, the ends of the axis", value)
 
 
 def on_axes(diagram: Diagram, ax: Any, theme: str | Theme | None, look: Mapping[str, Any]) -> Plot:

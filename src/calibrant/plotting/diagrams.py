@@ -345,7 +345,8 @@ def _colors(diagrams: Diagrams, look: Mapping[str, Any]) -> tuple[dict[str, Any]
             raise InputError(
                 f"`color` names {show_value(name)}, of which there is no diagram.", argument="color"
             )
-    return {str(name): {"color": color} for name, color in asked.items()}, rest
+    looks = {str(k): split_look({"color": color}, new=True)[0] for k, color in asked.items()}
+    return looks, rest
 
 
 def reliability_diagrams(
