@@ -1,6 +1,7 @@
 from calibrant.data.classes import classwise as classwise
 from calibrant.data.classes import confidence as confidence
 from calibrant.data.classes import top_label as top_label
+from calibrant.data.rows import InputOptions as InputOptions
 from calibrant.data.rows import Rows as Rows
 from calibrant.data.scales import Scale as Scale
 from calibrant.data.scales import loss_scale as loss_scale

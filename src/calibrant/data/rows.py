@@ -91,6 +91,12 @@ class InputOptions(TypedDict, total=False):
     classes : sequence
         What the columns of class probabilities stand for; by default 0, 1, 2, ..., or the columns' names.
         Two columns are class probabilities only with `multiclass`.
+
+    Examples
+    --------
+    >>> options: InputOptions = {"pos_label": "yes", "percent": True}
+    >>> as_rows(["no", "yes"], [20, 70], **options).p.tolist()
+    [0.2, 0.7]
     """
 
     sample_weight: Any
@@ -432,8 +438,8 @@ def as_rows(
 ) -> Rows:
     """Predictions and outcomes from arrays of any library, in scikit-learn's order.
 
-    See `InputOptions` for the keywords. Nothing is guessed: logits, percentages, labels in {-1, 1},
-    soft labels and sentinels are errors that name the keyword that reads them.
+    See `calibrant.data.InputOptions` for the keywords. Nothing is guessed: logits, percentages, labels in
+    {-1, 1}, soft labels and sentinels are errors that name the keyword that reads them.
 
     Examples
     --------

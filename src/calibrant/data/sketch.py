@@ -133,7 +133,7 @@ class Sketch:
         scale: str | Scale = PROBABILITY,
         **options: Unpack[InputOptions],
     ) -> Sketch:
-        """Sketch of outcomes and predictions; see `InputOptions` for the keywords."""
+        """Sketch of outcomes and predictions; see `calibrant.data.InputOptions` for the keywords."""
         return cls.from_rows(as_rows(y_true, y_prob, **options), nodes=nodes, scale=scale)
 
     @classmethod

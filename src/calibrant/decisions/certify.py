@@ -244,7 +244,7 @@ def certify(
     abstained : int
         Cases that were declined from the start: they count in the coverage.
     **options
-        How to read the arrays: see `InputOptions`. Weights are refused.
+        How to read the arrays: see `calibrant.data.InputOptions`. Weights are refused.
 
     Returns
     -------

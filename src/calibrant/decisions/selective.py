@@ -232,7 +232,7 @@ def selective(
     confidence : float
         Confidence of the intervals.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Returns
     -------

@@ -83,8 +83,8 @@ def assess(
         Meaning of `sample_weight`. Importance: a row of weight 2 counts twice and is still one
         observation; weights may depend on the outcome. Frequency: it stands for two equal rows.
     **options
-        How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
-        `on_invalid` (see `InputOptions`).
+        How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `from_logprobs`, `percent`,
+        `labels`, `on_invalid`, `multiclass`, `classes` (see `calibrant.data.InputOptions`).
 
     Returns
     -------

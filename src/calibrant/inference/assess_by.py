@@ -92,8 +92,8 @@ def assess_by(
         The numbers your field asks for; see `assess`. From `data` and Sketches as far as a sketch of
         each group goes.
     **options
-        How to read the rows: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
-        `on_invalid` (see `InputOptions`).
+        How to read the rows: `sample_weight`, `pos_label`, `from_logits`, `from_logprobs`, `percent`,
+        `labels`, `on_invalid`, `multiclass`, `classes` (see `calibrant.data.InputOptions`).
 
     Returns
     -------

@@ -103,7 +103,7 @@ def bias_by(
     confidence : float
         Of each bin's interval.
     **options
-        How the arrays are read (see `InputOptions`).
+        How the arrays are read (see `calibrant.data.InputOptions`).
 
     Notes
     -----

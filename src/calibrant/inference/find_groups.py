@@ -244,8 +244,8 @@ def find_groups(
     confidence : float
         Of the simultaneous intervals; the test's level is 1 - `confidence`.
     **options
-        How predictions and outcomes are read (see `InputOptions`); rows cannot have weights, and are taken
-        to be independent.
+        How predictions and outcomes are read (see `calibrant.data.InputOptions`); rows cannot have weights,
+        and are taken to be independent.
 
     Examples
     --------

@@ -97,7 +97,7 @@ def required_n(
     random_state : int
         Seed of the simulation.
     from_logits, percent, on_invalid
-        How to read the predictions; see `InputOptions`.
+        How to read the predictions; see `calibrant.data.InputOptions`.
 
     Notes
     -----

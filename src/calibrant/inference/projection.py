@@ -143,7 +143,7 @@ def project(
     confidence : float
         Of the intervals, which hold the uncertainty of the reference's curve alone.
     **options
-        How the reference is read (see `InputOptions`); weights are not taken.
+        How the reference is read (see `calibrant.data.InputOptions`); weights are not taken.
 
     Notes
     -----

@@ -25,7 +25,7 @@ def smooth_ece_metric(*, name: str = "calibration", **options: Unpack[InputOptio
     name : str
         Prefix before the slash.
     **options
-        Keywords that read the columns (see `InputOptions`).
+        Keywords that read the columns (see `calibrant.data.InputOptions`).
 
     Examples
     --------

@@ -145,7 +145,7 @@ def expected_calibration_error(
     norm : {"l1", "l2", "max"}
         Weighted mean of |gap|; root of the weighted mean of gap²; or the largest |gap|.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Notes
     -----
@@ -379,7 +379,7 @@ def t_cal(
     random_state : int
         Seed of the draws.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     References
     ----------

@@ -233,7 +233,7 @@ def measure_all(
     which : {"recommended", "all"} or list of str
         Six, all, or those named.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Examples
     --------

@@ -71,7 +71,7 @@ def cumulative_differences(
     y_prob : array
         Predicted probabilities of outcome 1.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Notes
     -----

@@ -102,7 +102,7 @@ def distance_to_calibration(
         Seconds for the linear program, after which it ends with an error. The clock is looked at
         between its steps, so that it may end some tenths of a second late, or solved.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Returns
     -------
@@ -304,7 +304,7 @@ def interval_calibration_error(
     y_prob : array
         Predicted probabilities of outcome 1.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Returns
     -------

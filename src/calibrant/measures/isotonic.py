@@ -100,7 +100,7 @@ def corp_decomposition(
     score : {"brier", "log"}
         (p - y)², or minus the logarithm of the probability of what happened.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Notes
     -----

@@ -43,7 +43,7 @@ def kernel_calibration_error(
     scale : str or Scale
         d = h(u) - h(v).
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Returns
     -------
@@ -200,7 +200,7 @@ def kde_ece(
     bandwidth : float, optional
         At most 100. By default 1.06 · standard deviation · n^(-1/5), the normal reference rule.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Notes
     -----

@@ -142,8 +142,8 @@ def smooth_ece(
         From arrays, the grid is refined until the certificate is at most this. A Sketch cannot be
         refined; `smooth_ece_result` says how accurate the value is.
     **options
-        How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
-        `on_invalid` (see `InputOptions`).
+        How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `from_logprobs`, `percent`,
+        `labels`, `on_invalid`, `multiclass`, `classes` (see `calibrant.data.InputOptions`).
 
     Returns
     -------

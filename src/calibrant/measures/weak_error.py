@@ -74,7 +74,7 @@ def weak_calibration_error(
     scale : str or Scale
         The metric in which w is Lipschitz: |w(u) - w(v)| ≤ min(|h(u) - h(v)|, 2).
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Returns
     -------
@@ -189,7 +189,7 @@ def loss_gap(
     loss : {"squared", "log"}
         (p - y)², on the scale of p; or the log loss, on that of the logit.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Notes
     -----

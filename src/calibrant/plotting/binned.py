@@ -131,7 +131,7 @@ def binned_diagram(
     attributes : bool
         Add climatology, the line of no skill and the area with skill (the attributes diagram).
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Examples
     --------

@@ -132,7 +132,7 @@ def cumulative_diagram(
     confidence : float
         Confidence of the band in which a calibrated model stays at each single point.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     References
     ----------

@@ -141,7 +141,7 @@ def decision_curve(
     random_state : int
         Seed of the folds and of the bands' draws.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Returns
     -------

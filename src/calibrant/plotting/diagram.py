@@ -249,7 +249,7 @@ class Diagram(Picture, Record):
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, optional
-            By default the first of these that is installed.
+            By default the library of the last column or frame that came in, or the first that is installed.
         """
         return frame_of(self.columns(), backend)
 

@@ -154,7 +154,7 @@ def isotonic_diagram(
     random_state : int
         The same input and number give the same bytes.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     References
     ----------

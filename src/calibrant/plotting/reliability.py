@@ -345,13 +345,13 @@ def reliability_diagram(
     bands : bool
         False for dependent rows whose design effect is not known.
     design_effect : float
-        Variance of a mean of your rows over that of independent ones, as for clusters; effective numbers of
-        rows are divided by it.
+        Variance of a mean of your rows over that of independent ones, as 1 + (m - 1) ICC for clusters of m
+        rows; effective numbers of rows are divided by it.
     attributes : bool
         Add climatology, the line of no skill and the area with skill (the attributes diagram).
     **options
-        How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `percent`, `labels`,
-        `on_invalid` (see `InputOptions`).
+        How to read the arrays: `sample_weight`, `pos_label`, `from_logits`, `from_logprobs`, `percent`,
+        `labels`, `on_invalid`, `multiclass`, `classes` (see `calibrant.data.InputOptions`).
 
     Returns
     -------

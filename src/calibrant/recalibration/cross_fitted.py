@@ -106,7 +106,7 @@ def cross_fitted_error(
     random_state : int
         Of the folds.
     **options
-        How the arrays are read (see `InputOptions`).
+        How the arrays are read (see `calibrant.data.InputOptions`).
 
     Notes
     -----

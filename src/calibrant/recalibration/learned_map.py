@@ -50,7 +50,7 @@ _RENAMED = {"seed": "random_state", "folds": "cv", "knots": "n_knots"}
 
 
 class FitOptions(TypedDict, total=False):
-    """Keywords by which `fit` reads outcomes, and rows that break a rule; see `InputOptions`."""
+    """Keywords by which `fit` reads outcomes and invalid rows; see `calibrant.data.InputOptions`."""
 
     pos_label: Any
     labels: Literal["binary", "soft"]

@@ -195,7 +195,7 @@ def report(
     profile : str or Profile, optional
         The numbers your field asks for (see `calibrant.assess`), as a section of the page.
     **options
-        How to read the arrays (see `InputOptions`).
+        How to read the arrays (see `calibrant.data.InputOptions`).
 
     Returns
     -------
