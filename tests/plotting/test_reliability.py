@@ -604,7 +604,7 @@ def test_findings_of_a_forest_are_read_whole_in_narrow_figures() -> None:
     p = rng.beta(2, 3, 20_000)
     y = rng.random(p.size) < p
     waves = {
-        "random forest, 300 trees": 0.02 * np.sin(20 * p),
+        "random forest, 300 trees, all hospitals of 2024": 0.02 * np.sin(20 * p),
         "logistic regression": 0.03 * np.sin(9 * p),
     }
     off = {name: cal.assess(y, np.clip(p + wave, 0, 1)) for name, wave in waves.items()}
@@ -613,6 +613,7 @@ def test_findings_of_a_forest_are_read_whole_in_narrow_figures() -> None:
     for width in (4.0, 4.4, 8.0):
         plot = forest.plot(figsize=(width, None))
         texts = plot.artists["verdicts"]
+        assert plot.ax.bbox.width > 0.3 * plot.figure.bbox.width
         assert tuple(" ".join(text.get_text().split()) for text in texts) == forest.verdicts
         boxes = [text.get_window_extent() for text in texts]
         assert max(box.x1 for box in boxes) < plot.figure.bbox.x1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ Floats = NDArray[np.float64]
 
 MOST_NAMED = 40
 """Lines that fit a page; of more, the first ones are drawn and the axis label says so."""
+
+NAME_LINE = 26
+"""Letters of a name in one line: the longest names have two, for which the distance of names is enough."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,7 +219,7 @@ def _frame(
         xlim=(float(shown.min()) - room, float(shown.max()) + room),
         ylim=(-0.6, count - 0.4),
         legend={key: text for key, text in legend.items() if key not in absent},
-        names=tuple(display_name(name, 48) for name in names[:count])[::-1],
+        names=tuple(fill(display_name(name, 48), NAME_LINE) for name in names[:count])[::-1],
     )
 
 
