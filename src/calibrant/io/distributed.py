@@ -11,7 +11,7 @@ from typing import Any
 from calibrant.errors import InputError, invalid
 from calibrant.io import sums as io_sums
 from calibrant.io.arrow import require_types
-from calibrant.io.frames import batches_of, in_memory, select
+from calibrant.io.frames import attach, batches_of, in_memory, is_label, select
 from calibrant.io.request import LABEL, Request, require_columns
 from calibrant.io.sums import Sums, as_table, from_table, merged, table_names
 
@@ -49,11 +49,24 @@ def _dask(source: Any, request: Request) -> Sums:
         raise invalid("data", "be a DataFrame, where it is of Dask", source, "Use .to_dataframe().")
     import narwhals as nw
 
-    selected = request.selected()
-    rows = nw.to_native(select(source, request))
-    parts = [dask.delayed(_partition)(part, selected) for part in rows.to_delayed()]
+    labels = {a: c for a, c in request.selection.items() if is_label(c, source, source.columns)}
+    require_columns(labels.values(), source.columns, "the frame")
+    own = {alias: column for alias, column in request.selection.items() if alias not in labels}
+    portable = [c.alias(a) for a, c in own.items() if isinstance(c, nw.Expr)]
+    if portable:
+        source = nw.to_native(nw.from_native(source).with_columns(*portable))
+    own = {alias: column for alias, column in own.items() if not isinstance(column, nw.Expr)}
+    source = attach(source, own) if own else source
+    names = {alias: labels.get(alias, alias) for alias in request.selection}
+    by_name = replace(
+        request,
+        columns={alias: names[alias] for alias in request.columns},
+        groups={n: names[a] for n, a in zip(request.groups, request.group_aliases, strict=True)},
+    )
+    source = source[list(dict.fromkeys(names.values()))]
+    parts = [dask.delayed(_partition)(part, by_name) for part in source.to_delayed()]
     while len(parts) > 1:
-        parts = [dask.delayed(merged)(parts[i : i + 8], selected) for i in range(0, len(parts), 8)]
+        parts = [dask.delayed(merged)(parts[i : i + 8], by_name) for i in range(0, len(parts), 8)]
     result: Sums = parts[0].compute()
     return result
 
