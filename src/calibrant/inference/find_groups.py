@@ -18,7 +18,7 @@ from scipy.stats import binom, norm
 
 from calibrant._arguments import CONFIDENCE, require_confidence, require_count
 from calibrant._format import aligned, decimals, p_equation, p_text
-from calibrant.data.arrays import categories
+from calibrant.data.arrays import as_column, categories
 from calibrant.data.cells import MOST_BINS, Cells, Codes, crossed, require_groups
 from calibrant.data.rows import InputOptions, as_rows, require_same_index_in
 from calibrant.errors import InputError, TooFewRows, invalid, show_value
@@ -265,8 +265,7 @@ def find_groups(
         raise InputError(
             "`sample_weight` is not taken by the search for groups.", argument="sample_weight"
         )
-    if isinstance(columns, str) or not np.iterable(columns) or not (columns := list(columns)):
-        raise InputError("`columns` must be a list of names.", argument="columns")
+    columns = as_column(columns, "columns").tolist()
     roles = [("y_true", y_true), ("y_prob", y_prob), *(("columns", name) for name in columns)]
     for argument, name in roles:
         if not isinstance(name, str):
