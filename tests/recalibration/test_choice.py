@@ -156,3 +156,16 @@ def test_a_sketch_that_counts_rows_is_as_good_as_the_rows():
     assert choice.best == "platt"
     with refused("y_prob"):
         choose_recalibrator(Sketch.from_arrays(y, p), p)
+
+
+def test_both_columns_of_predict_proba_are_refused_unless_maps_of_classes_are_named():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y, both = rng.random(300) < p, np.column_stack([1 - p, p])
+    with refused("y_prob", holds="`y_prob[:, 1]`"):
+        choose_recalibrator(y, both)
+    named = {"temperature": TemperatureScaling(from_logits=False)}
+    assert {one.name for one in choose_recalibrator(y, both, candidates=named).candidates} == {
+        "none",
+        "temperature",
+    }

@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from calibrant._arguments import require_choice
+from calibrant.data.arrays import cure_of_two_columns
 from calibrant.data.scales import PROBABILITY
 from calibrant.data.sketches import is_summed
 from calibrant.errors import InputError, invalid
@@ -186,6 +187,9 @@ def choose_recalibrator(
     shape = () if is_summed(y_true) or y_prob is None else shape_of(y_prob)
     binary = not (len(shape) == 2 and shape[1] > 1)
     maps = _checked(candidates, binary)
+    if not binary and shape[1] == 2 and maps is None:
+        hint = f"{cure_of_two_columns(y_prob)}, or name maps of classes as `candidates`."
+        raise InputError(f"`y_prob` must be one-dimensional; its shape is {shape}.", hint=hint)
     none: LearnedMap = IdentityRecalibrator() if binary else IdentityOfClasses()
     if binary and "classes" in reading:
         raise InputError(
