@@ -76,7 +76,7 @@ def verdict_of(assessment: Assessment, curve: Curve | None = None, axis: float =
         _CONFIDENCE.get(assessment.direction.label)
         or _one_side(assessment, seen)
         or seen
-        or (_NOWHERE if curve is not None and curve.drawn.any() else None)
+        or (_NOWHERE if curve is not None and _is_inside(curve) else None)
         or _ranges(assessment.direction.regions)
     )
     rarer = min(assessment.event_rate, 1.0 - assessment.event_rate)
@@ -163,8 +163,15 @@ def _where(low: float, high: float, places: int, axis: tuple[float, float] = (0.
     return f"from {below} to {above}" if below != above else f"at {below}"
 
 
+def _is_inside(curve: Curve) -> bool:
+    """True of a curve that is drawn and nowhere outside its band."""
+    y, drawn = curve.observed, curve.drawn
+    outside = (y < curve.consistency_low) | (y > curve.consistency_high)
+    return bool(drawn.any() and not outside[drawn].any())
+
+
 def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
-    """The two ranges with most of the error where the curve is outside its band."""
+    """The two ranges with most of the error where the curve is outside its band, to a tenth of the axis."""
     places = int(1.0 - np.floor(np.log10(axis)))
     step = 10.0**-places
     drawn = curve.drawn
@@ -181,10 +188,9 @@ def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
                 outside[before.stop : after.start] = True
         for run in runs(outside):
             low, high = x[run.start], x[run.stop - 1]
-            alike = f"{low:.{places}f}" == f"{high:.{places}f}"
-            digits = decimal_places(high - low) if alike else places
-            where = _where(low, high, digits, (x[0], x[-1]))
-            found.append((float((weight * np.abs(y - x))[run].sum()), side, where))
+            if f"{low:.{places}f}" != f"{high:.{places}f}":
+                where = _where(low, high, places, (x[0], x[-1]))
+                found.append((float((weight * np.abs(y - x))[run].sum()), side, where))
     found = sorted(found, reverse=True)[:2]
     if not found or (direction.startswith("predictions") and not direction.endswith(found[0][1])):
         return None
