@@ -21,6 +21,8 @@ from calibrant.plotting.neighborhoods import Curve, runs
 
 ONE_SIDED = 0.9
 """Share of the error from which on it counts as being to one side."""
+Outside = tuple[str, str]
+"""Side of an error, and the range of predictions where the curve is outside its band."""
 RARE = 0.05
 """Mean prediction below which an error is given as a ratio."""
 NOTABLE = 1.25
@@ -71,11 +73,11 @@ def verdict_of(assessment: Assessment, curve: Curve | None = None, axis: float =
             few = f"{TOO_FEW.capitalize()} to tell (error up to {most})"
             return Verdict(few, TOO_FEW, False)
         return Verdict(f"{UNDETECTED.capitalize()} (could be up to {most})", UNDETECTED, False)
-    seen = None if curve is None else _seen(curve, axis, assessment.direction.label)
+    outside = [] if curve is None else _outside(curve, axis)
     sentence, short = (
         _CONFIDENCE.get(assessment.direction.label)
-        or _one_side(assessment, seen)
-        or seen
+        or _one_side(assessment, outside)
+        or _seen(outside, assessment.direction.label)
         or (_NOWHERE if curve is not None and _is_inside(curve) else None)
         or _ranges(assessment.direction.regions)
     )
@@ -112,7 +114,7 @@ def number_text(value: float) -> str:
     return f"{value:.3f}" if value >= 0.01 else f"{value:.4f}" if value >= 0.001 else f"{value:.1g}"
 
 
-def _one_side(assessment: Assessment, seen: tuple[str, str] | None) -> tuple[str, str] | None:
+def _one_side(assessment: Assessment, outside: Sequence[Outside]) -> tuple[str, str] | None:
     """Nearly all of the error to one side: how far on average, or how often, where events are rare.
 
     Of rare events most rows are in a corner of the picture, so the title says where the error is seen.
@@ -130,11 +132,10 @@ def _one_side(assessment: Assessment, seen: tuple[str, str] | None) -> tuple[str
         if ratio < NOTABLE:
             return None
         times = f"{ratio:.0f}" if ratio >= 10.0 else f"{ratio:.2g}"
-        too = f"too {'high' if bias > 0.0 else 'low'} "
-        side = f"{times} times {too.rstrip()}"
-        where = seen[1].removeprefix(too) if seen else ""
-        if where and "too" not in where:
-            return f"Predictions {side}, clearly {where}", side
+        own = "too high" if bias > 0.0 else "too low"
+        side = f"{times} times {own}"
+        if outside and all(one == own for one, _ in outside):
+            return f"Predictions {side}, clearly {_both(outside)}", side
     else:
         side = _side(bias)
     return f"Predictions are {side} on average", side
@@ -170,7 +171,7 @@ def _is_inside(curve: Curve) -> bool:
     return bool(drawn.any() and not outside[drawn].any())
 
 
-def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
+def _outside(curve: Curve, axis: float) -> list[Outside]:
     """The two ranges with most of the error where the curve is outside its band, to a tenth of the axis."""
     places = int(1.0 - np.floor(np.log10(axis)))
     step = 10.0**-places
@@ -180,7 +181,7 @@ def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
         "too low": y - curve.consistency_high[drawn],
         "too high": curve.consistency_low[drawn] - y,
     }
-    found: list[tuple[float, str, str]] = []
+    found: list[tuple[float, Outside]] = []
     for side, beyond in sides.items():
         outside = beyond > 0.0
         for before, after in pairwise(runs(outside)):
@@ -190,13 +191,26 @@ def _seen(curve: Curve, axis: float, direction: str) -> tuple[str, str] | None:
             low, high = x[run.start], x[run.stop - 1]
             if f"{low:.{places}f}" != f"{high:.{places}f}":
                 where = _where(low, high, places, (x[0], x[-1]))
-                found.append((float((weight * np.abs(y - x))[run].sum()), side, where))
-    found = sorted(found, reverse=True)[:2]
-    if not found or (direction.startswith("predictions") and not direction.endswith(found[0][1])):
+                found.append((float((weight * np.abs(y - x))[run].sum()), (side, where)))
+    return [one for _, one in sorted(found, reverse=True)[:2]]
+
+
+def _seen(outside: Sequence[Outside], direction: str) -> tuple[str, str] | None:
+    """The ranges by their sides, unless the larger one is against the direction of the mean error."""
+    if not outside:
         return None
-    text = ", ".join(f"{side} {where}" for _, side, where in found)
-    text = text.replace(f", {found[0][1]}", " and")  # both to one side
+    side = outside[0][0]
+    if direction.startswith("predictions") and not direction.endswith(side):
+        return None
+    if all(one == side for one, _ in outside):
+        text = f"{side} {_both(outside)}"
+    else:
+        text = ", ".join(f"{one} {where}" for one, where in outside)
     return f"Predictions clearly {text}", text
+
+
+def _both(outside: Sequence[Outside]) -> str:
+    return " and ".join(where for _, where in outside)
 
 
 def _side(gap: float) -> str:
