@@ -172,6 +172,8 @@ def project(
     if reference is not None:
         if isinstance(reference, Sketch):
             read: Sketch | Rows = as_sketch(reference, scale=PROBABILITY, **options)
+            if reference.weighted:
+                raise InputError("`reference` must have no weights.", argument="reference")
         elif isinstance(reference, tuple | list) and len(reference) == 2:
             read = as_rows(*reference, **options)
         else:
@@ -179,8 +181,6 @@ def project(
                 "`reference` must be a pair (y_true, y_prob), a Sketch or None.",
                 argument="reference",
             )
-        if isinstance(reference, Sketch) and reference.weighted:
-            raise InputError("`reference` must have no weights.", argument="reference")
         known, dropped = Points.of(read), read.dropped
         n_reference = known.n
         count = known.cumulative[:, 0]
